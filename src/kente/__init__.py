@@ -1,0 +1,12 @@
+"""Kente weaves one sequence into another: translators from two text files, on the machine you have."""
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load"]
+
+
+def __getattr__(name: str):
+    if name == "load":  # imported on first use: torch takes seconds, `kente --version` should not
+        from kente.api import load
+
+        return load
+    raise AttributeError(f"module 'kente' has no attribute {name!r}")
