@@ -1,10 +1,12 @@
 """Kente weaves one sequence into another: translators from two text files, on the machine you have."""
 
+from typing import Any
+
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "load":  # imported on first use: torch takes seconds, `kente --version` should not
         from kente.api import load
 

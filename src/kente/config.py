@@ -92,12 +92,26 @@ class TransformerConfig:
     """Longest sequence; only learned positions pay for it."""
 
     def __post_init__(self) -> None:
-        _require(self.heads >= 1 and self.width % self.heads == 0, f"model.width ({self.width}) must be a multiple of model.heads ({self.heads})")
-        _require(self.positions != "rotary" or (self.width // self.heads) % 2 == 0, f"model.positions = rotary needs an even width per head, not {self.width // self.heads}")
-        _require(self.positions != "sinusoid" or self.width % 2 == 0, f"model.positions = sinusoid needs an even model.width, not {self.width}")
-        _require(min(self.encoder_layers, self.decoder_layers, self.feedforward, self.max_length) >= 1, "model.encoder_layers, decoder_layers, feedforward and max_length must be at least 1")
+        _require(
+            self.heads >= 1 and self.width % self.heads == 0,
+            f"model.width ({self.width}) must be a multiple of model.heads ({self.heads})",
+        )
+        _require(
+            self.positions != "rotary" or (self.width // self.heads) % 2 == 0,
+            f"model.positions = rotary needs an even width per head, not {self.width // self.heads}",
+        )
+        _require(
+            self.positions != "sinusoid" or self.width % 2 == 0,
+            f"model.positions = sinusoid needs an even model.width, not {self.width}",
+        )
+        _require(
+            min(self.encoder_layers, self.decoder_layers, self.feedforward, self.max_length) >= 1,
+            "model.encoder_layers, decoder_layers, feedforward and max_length must be at least 1",
+        )
         for name in ("dropout", "attention_dropout"):
-            _require(0 <= getattr(self, name) < 1, f"model.{name} ({getattr(self, name)}) must be at least 0 and below 1")
+            _require(
+                0 <= getattr(self, name) < 1, f"model.{name} ({getattr(self, name)}) must be at least 0 and below 1"
+            )
 
 
 ModelConfig = TransformerConfig  # a union of dataclasses told apart by `kind`, once there are more
@@ -116,7 +130,10 @@ class BatchConfig:
 
     def __post_init__(self) -> None:
         _require(self.max_length >= 2, f"batches.max_length ({self.max_length}) must be at least 2")
-        _require(self.tokens >= self.max_length, f"batches.tokens ({self.tokens}) must be at least batches.max_length ({self.max_length})")
+        _require(
+            self.tokens >= self.max_length,
+            f"batches.tokens ({self.tokens}) must be at least batches.max_length ({self.max_length})",
+        )
         _require(self.accumulation >= 1, f"batches.accumulation ({self.accumulation}) must be at least 1")
 
 
@@ -192,10 +209,19 @@ class TrainConfig:
     """Stop when the loss climbs away from where it was."""
 
     def __post_init__(self) -> None:
-        _require(0 <= self.label_smoothing < 1, f"train.label_smoothing ({self.label_smoothing}) must be at least 0 and below 1")
+        _require(
+            0 <= self.label_smoothing < 1,
+            f"train.label_smoothing ({self.label_smoothing}) must be at least 0 and below 1",
+        )
         _require(0 <= self.ema_decay < 1, f"train.ema_decay ({self.ema_decay}) must be at least 0 and below 1")
-        _require(min(self.updates, self.minutes, self.validate_every, self.save_every, self.patience) >= 0, "train.updates, minutes, validate_every, save_every and patience must be 0 or more")
-        _require(min(self.keep, self.log_every, self.average_last, self.max_updates, self.validate_sentences) >= 1, "train.keep, log_every, average_last, max_updates and validate_sentences must be at least 1")
+        _require(
+            min(self.updates, self.minutes, self.validate_every, self.save_every, self.patience) >= 0,
+            "train.updates, minutes, validate_every, save_every and patience must be 0 or more",
+        )
+        _require(
+            min(self.keep, self.log_every, self.average_last, self.max_updates, self.validate_sentences) >= 1,
+            "train.keep, log_every, average_last, max_updates and validate_sentences must be at least 1",
+        )
         _require(not (self.updates and self.minutes), "give train.updates or train.minutes, not both")
 
 
@@ -207,10 +233,12 @@ class DecodeConfig:
     """Hypotheses kept alive; 1 is greedy."""
     length_penalty: float = 1.0
     """Scores are divided by ((5 + length) / 6) to this power; 0 favours short answers."""
-    max_ratio: float = 3.0
-    """Answers longer than this many times the source (plus 20 tokens) are cut."""
+    max_ratio: float = 2.0
+    """Answers longer than this many times the source (plus 10 tokens) are cut; training chooses it from the corpus."""
     no_repeat: int = 0
     """Forbid repeating any run of this many tokens; 0 only guards against endless loops."""
+    split_sentences: bool = True
+    """Translate the sentences of a line one by one; off for models trained on lines of several sentences."""
     sample: bool = False
     """Draw words at random instead of searching for the best."""
     temperature: float = 1.0

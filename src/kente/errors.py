@@ -25,6 +25,10 @@ class RunError(KenteError):
     """A run folder is missing, damaged or does not fit what is asked of it."""
 
 
+class DiskFull(KenteError):
+    """The disk has no room left; what stood there before still stands."""
+
+
 class Diverged(KenteError):
     """Training went wrong in numbers; the last good checkpoint stands."""
 

@@ -55,6 +55,8 @@ def select(state: State, rows: Tensor) -> State:
         return state.index_select(0, rows)
     if isinstance(state, tuple | list):
         return type(state)(select(part, rows) for part in state)
-    if dataclasses.is_dataclass(state):
-        return dataclasses.replace(state, **{f.name: select(getattr(state, f.name), rows) for f in dataclasses.fields(state)})
+    if dataclasses.is_dataclass(state) and not isinstance(state, type):
+        return dataclasses.replace(
+            state, **{f.name: select(getattr(state, f.name), rows) for f in dataclasses.fields(state)}
+        )
     return state

@@ -1,0 +1,1 @@
+"""The loop and what it is made of: objectives, optimiser, plan, trainer."""

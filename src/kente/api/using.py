@@ -1,0 +1,162 @@
+"""What one does with text and runs that exist: check, load, evaluate, score, summary, info."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kente.api.inputs import Data, pick_device, use_threads
+from kente.api.training import translator_of
+from kente.configfile import apply, load_recipe
+from kente.data.batches import Batch, collate
+from kente.data.corpus import read_lines
+from kente.data.doctor import Report, examine
+from kente.decode.translator import Translator
+from kente.errors import ConfigError, CorpusError, RunError
+from kente.measure.scores import Evaluation, evaluate_texts
+from kente.models.build import build
+from kente.models.summary import Summary, parameter_count, summarise
+from kente.reporting import SILENT, Reporter
+from kente.runs import Run, environment, weights_sha256
+from kente.train.objectives import mean_loss
+
+UNKNOWN_VOCABULARY = 8000
+"""Assumed by `summary` of a recipe that leaves the vocabulary to the corpus."""
+
+
+def check(data: Data, validation: Data | None = None, test: Data | None = None, reporter: Reporter = SILENT) -> Report:
+    """Examine a corpus as a doctor would: what is wrong, where, and what to do."""
+    held_out = [given.corpus() if given else None for given in (validation, test)]
+    return examine(data.corpus(), *held_out, reporter=reporter)
+
+
+def load(
+    run: Path | str, *, device: str = "auto", threads: int | None = None, reporter: Reporter = SILENT, **settings: Any
+) -> Translator:
+    """The translator of a run: kente.load("runs/mine").translate(["Good morning."])[0].text
+
+    `settings` are those of the [decode] section, such as beam=1 or length_penalty=0.6.
+    """
+    use_threads(threads)
+    opened = Run.open(run)
+    where = pick_device(device)
+    decode = apply(
+        opened.config, {"decode": {name: value for name, value in settings.items() if value is not None}}
+    ).decode
+    checkpoint = opened.best(reporter, groups=("model", "average"))
+    model = opened.model(checkpoint, where)
+    return translator_of(model, opened, opened.tokenizers(checkpoint), decode, where)
+
+
+def evaluate(
+    run: Path | str,
+    source: Path,
+    reference: Path,
+    *,
+    beam: int | None = None,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    limit: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    reporter: Reporter = SILENT,
+) -> Evaluation:
+    """Translate a test set and score it: BLEU, chrF++ and TER with signatures and intervals, loss and perplexity."""
+    sources, references = list(read_lines(source)), list(read_lines(reference))
+    if len(sources) != len(references):
+        raise CorpusError(
+            f"{source} has {len(sources):,} lines but {reference} has {len(references):,}; they must match"
+        )
+    if not sources:
+        raise CorpusError(f"{source} is empty: nothing to translate")
+    sources, references = sources[:limit], references[:limit]
+    translator = load(run, device=device, threads=threads, reporter=reporter, beam=beam)
+    texts = []
+    for translation in translator.stream(sources, lookahead=512):
+        texts.append(translation.text)
+        reporter.progress("translating", len(texts), len(sources))
+    reporter.finish()
+    loss = _reference_loss(translator, sources, references)
+    evaluation = evaluate_texts(texts, references, tokenize, lowercase)
+    history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}")
+    return dataclasses.replace(evaluation, loss=loss, history=history)
+
+
+def _reference_loss(translator: Translator, sources: list[str], references: list[str]) -> float:
+    """Cross entropy of the references. Pairs the model cannot read whole, or with an empty side, are left out."""
+    limit = translator.max_source_tokens
+    encoded = [
+        (source, target)
+        for one, other in zip(sources, references, strict=True)
+        if 0 < len(source := translator.tokenizers.source.encode(one)) < limit
+        and 0 < len(target := translator.tokenizers.target.encode(other)) < limit
+    ]
+    encoded.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
+    batches: list[Batch] = [
+        collate([s for s, _ in encoded[i : i + 64]], [t for _, t in encoded[i : i + 64]])
+        for i in range(0, len(encoded), 64)
+    ]
+    model = translator.model
+    assert isinstance(model, torch.nn.Module)
+    return mean_loss(model, batches, translator.device) if batches else float("nan")
+
+
+def score(hypothesis: Path, reference: Path, tokenize: str = "13a", lowercase: bool = False) -> Evaluation:
+    """Score translations that exist already."""
+    texts, references = list(read_lines(hypothesis)), list(read_lines(reference))
+    if len(texts) != len(references):
+        raise CorpusError(
+            f"{hypothesis} has {len(texts):,} lines but {reference} has {len(references):,}; they must match"
+        )
+    return dataclasses.replace(evaluate_texts(texts, references, tokenize, lowercase), history=(Path(hypothesis).name,))
+
+
+def summary(run_or_recipe: Path | str) -> Summary:
+    """The layer table of a run's model, or of a recipe's, which costs nothing to build."""
+    try:
+        run = Run.open(run_or_recipe)
+    except RunError as not_a_run:
+        try:
+            config = load_recipe(run_or_recipe)
+        except ConfigError as not_a_recipe:
+            raise ConfigError(f"{run_or_recipe} is neither a run nor a recipe: {not_a_run}; {not_a_recipe}") from None
+        size = config.tokenizer.vocabulary or UNKNOWN_VOCABULARY
+        assumed = "" if config.tokenizer.vocabulary else ", assumed until there is a corpus"
+        title = f"recipe {Path(run_or_recipe).stem} (vocabulary {size:,}{assumed})"
+        sizes = (size, size)
+    else:
+        tokenizers, config = run.tokenizers(), run.config
+        sizes = tokenizers.source.size, tokenizers.target.size
+        title = f"run {run.path.name} (vocabulary {sizes[1]:,})"
+    with torch.device("meta"):
+        model = build(config.model, *sizes, joint=config.tokenizer.joint)
+    return summarise(model, title)
+
+
+def info(run: Path | str | None = None) -> dict[str, Any]:
+    """Where a run stands and what exactly its weights are; without a run, the environment."""
+    if run is None:
+        return environment()
+    opened = Run.open(run)
+    latest, best = opened.latest(), opened.best(groups=("model", "average"))
+    facts: dict[str, Any] = {"run": str(opened.path), "step": latest.step if latest else 0}
+    if latest is None or best is None:
+        return facts | {"parameters": None, "weights_sha256": None, "best": None}
+    weights = latest.load("model")
+    plan = latest.state["plan"]
+    return facts | {
+        "planned_updates": plan["total"],
+        "finished": latest.step >= plan["total"],
+        "minutes": round(latest.state["progress"]["seconds"] / 60, 2),
+        "parameters": parameter_count(opened.model(best)),
+        "weights_sha256": weights_sha256(weights),
+        "best": {"step": best.step, "score": dataclasses.asdict(best.score) if best.score else None},
+        "translates_with": "averaged weights" if best.has("average") else "weights",
+        "vocabulary": opened.tokenizers(latest).target.size,
+        "checkpoints": [checkpoint.step for checkpoint in opened.checkpoints()],
+        "versions": latest.manifest["versions"],
+        "threads": latest.manifest["threads"],
+    }

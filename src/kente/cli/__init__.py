@@ -1,0 +1,5 @@
+"""The command line."""
+
+from kente.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,285 @@
+"""Text in, text out: cut into sentences that fit the model, searched in batches of like length, put together again in order."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kente.config import DecodeConfig
+from kente.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizers
+from kente.decode.hypothesis import Hypothesis
+from kente.decode.search import search
+from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
+from kente.errors import UsageError
+from kente.models.interface import Generator
+
+SPLIT = "too long for the model: translated in parts"
+SHORTENED = "too long for the model: the end was left out"
+UNKNOWN = "has characters or words the model does not know"
+
+_BLANKS = re.compile(r"[ \t]{2,}|\t")
+_CHARACTERS_PER_TOKEN = 16  # beyond this many a text is cut before it is tokenised
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another answer, and how good the model finds it."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Translation:
+    """An answer and everything its reader should know."""
+
+    source: str
+    text: str
+    score: float = 0.0
+    """Log-probability over the length penalty; 0 is certainty."""
+    warnings: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    """The next best answers, if more than one was asked for; fewer where several read the same."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """Pairs (source piece, target piece) by attention, if asked for."""
+    source_pieces: tuple[str, ...] = ()
+    target_pieces: tuple[str, ...] = ()
+
+
+@dataclass
+class Part:
+    """A stretch of one line that goes through the model on its own."""
+
+    text: str
+    gap: str
+    ids: list[int]
+    warnings: tuple[str, ...] = ()
+    prefix: list[int] = field(default_factory=list)
+    answers: list[Hypothesis] = field(default_factory=list)
+    alignment: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Translator:
+    """A model with its tokenizers and settings, ready to translate."""
+
+    def __init__(
+        self,
+        model: Generator,
+        tokenizers: Tokenizers,
+        config: DecodeConfig | None = None,
+        device: str | torch.device = "cpu",
+        max_source_tokens: int = 256,
+        max_target_tokens: int | None = None,
+        split_sentences: bool = True,
+    ) -> None:
+        """`max_source_tokens` counts the end mark, longer sentences are translated in parts; `max_target_tokens` does not count it.
+
+        `split_sentences` is right for a model trained on one sentence a line.
+        """
+        assert max_source_tokens >= 2, max_source_tokens
+        self.model = model
+        self.tokenizers = tokenizers
+        self.config = config or DecodeConfig()
+        self.device = torch.device(device)
+        self.max_source_tokens = max_source_tokens
+        self.max_target_tokens = max_target_tokens
+        self.split_sentences = split_sentences
+
+    def translate(
+        self,
+        texts: Sequence[str] | str,
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        prefix: Sequence[str] | str | None = None,
+        split: bool | None = None,
+        align: bool = False,
+        deadline: Callable[[], bool] | None = None,
+    ) -> list[Translation]:
+        """Translations of the texts, in their order.
+
+        `prefix` is how every answer begins, or one beginning for each text. `split` overrules `split_sentences`. `deadline` is asked
+        before every step of the search: once it says True, unfinished answers come back as they are, with a warning.
+        """
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        prefixes = [prefix or ""] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
+        if len(prefixes) != len(texts):
+            raise UsageError(
+                f"{len(texts)} texts but {len(prefixes)} prefixes; give one prefix for each text, or one for all"
+            )
+        if n_best < 1:
+            raise UsageError(f"n_best ({n_best}) must be at least 1")
+        config = self.config if beam is None else replace(self.config, beam=beam)
+        split = self.split_sentences if split is None else split
+        lines = [self._parts(text, begin, split) for text, begin in zip(texts, prefixes, strict=True)]
+        parts = [part for line in lines for part in line]
+        rows = n_best if config.sample else max(config.beam, n_best)  # of the model's batch for each part
+        with _at_rest(self.model):
+            for batch in _batches(parts, config.batch_tokens // rows):
+                self._search(batch, config, n_best, deadline)
+                if align:
+                    self._align(batch)
+        return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
+
+    def stream(self, lines: Iterable[str], *, lookahead: int = 256, **how: Any) -> Iterator[Translation]:
+        """Translations as they come, in order; `how` as for `translate`.
+
+        At most `lookahead` lines are read ahead of the answers: 1 answers each line before the next is read.
+        """
+        assert lookahead >= 1, lookahead
+        remaining = iter(lines)
+        while window := list(islice(remaining, lookahead)):
+            yield from self.translate(window, **how)
+
+    def _parts(self, text: str, prefix: str, split: bool) -> list[Part]:
+        if is_blank(text):
+            return []
+        sentences = split_sentences(text) if split else [Sentence(text.strip())]
+        parts = [part for sentence in sentences for part in self._fit(sentence) if part.ids]
+        if parts and prefix:
+            parts[0].prefix = self._begin(prefix)
+        return parts
+
+    def _begin(self, prefix: str) -> list[int]:
+        ids = self.tokenizers.target.encode(prefix.strip())
+        if self.max_target_tokens is not None and len(ids) > self.max_target_tokens:
+            raise UsageError(
+                f"the prefix {prefix[:40]!r} has {len(ids):,} tokens, but the model writes {self.max_target_tokens:,} at most; shorten it"
+            )
+        return ids
+
+    def _fit(self, sentence: Sentence) -> list[Part]:
+        """The sentence as parts the model can read, none longer than max_source_tokens with its end mark."""
+        fitting, waiting = [], [Sentence(_BLANKS.sub(" ", sentence.text), sentence.gap)]
+        while waiting:
+            piece = waiting.pop()
+            wide = len(piece.text) > _CHARACTERS_PER_TOKEN * self.max_source_tokens
+            ids = [] if wide else self.tokenizers.source.encode(piece.text)
+            if wide or len(ids) >= self.max_source_tokens:
+                halves = cut_in_two(piece)
+                if halves:
+                    waiting += reversed(halves)
+                    continue
+                short = piece.text[: _CHARACTERS_PER_TOKEN * self.max_source_tokens]
+                ids = self.tokenizers.source.encode(short)[: self.max_source_tokens - 1]
+                fitting.append(Part(piece.text, piece.gap, ids, (SHORTENED,)))
+            else:
+                fitting.append(Part(piece.text, piece.gap, ids))
+        for part in fitting:
+            part.warnings += (SPLIT,) * (len(fitting) > 1) + (UNKNOWN,) * (UNK in part.ids)
+        return fitting
+
+    def _source(self, batch: list[Part]) -> tuple[Tensor, Tensor]:
+        width = max(len(part.ids) for part in batch) + 1
+        rows = [[*part.ids, EOS, *[PAD] * (width - 1 - len(part.ids))] for part in batch]
+        source = torch.tensor(rows, device=self.device)
+        return source, source != PAD
+
+    def _search(
+        self, batch: list[Part], config: DecodeConfig, n_best: int, deadline: Callable[[], bool] | None
+    ) -> None:
+        source, mask = self._source(batch)
+        prefix = [part.prefix for part in batch]
+        answers = search(
+            self.model,
+            source,
+            mask,
+            config,
+            n_best=n_best,
+            prefix=prefix,
+            max_lengths=self.max_target_tokens,
+            deadline=deadline,
+        )
+        for part, found in zip(batch, answers, strict=True):
+            part.answers = found
+
+    @torch.inference_mode()
+    def _align(self, batch: list[Part]) -> None:
+        """For each target piece the source piece that the last cross-attention layer but one looks at most."""
+        source, mask = self._source(batch)
+        width = max(len(part.answers[0].ids) for part in batch) + 1
+        rows = [[BOS, *part.answers[0].ids, *[PAD] * (width - 1 - len(part.answers[0].ids))] for part in batch]
+        maps = [m for m in self.model.look(source, mask, torch.tensor(rows, device=self.device)) if m.kind == "cross"]
+        if not maps:
+            return
+        layers = sorted({m.layer for m in maps})
+        weights = torch.stack([m.weights for m in maps if m.layer == layers[max(0, len(layers) - 2)]]).mean(0)
+        weights = weights.masked_fill((source == EOS)[:, None] | ~mask[:, None], -1.0)
+        for part, best in zip(batch, weights.argmax(-1).tolist(), strict=True):
+            part.alignment = [(best[place], place) for place in range(len(part.answers[0].ids))]
+
+    def _join(self, text: str, parts: list[Part], n_best: int, align: bool) -> Translation:
+        if not parts:
+            return Translation(text, "", alignment=() if align else None)
+        distinct: dict[str, Alternative] = {}
+        for choice in best_combinations([part.answers for part in parts], n_best):
+            answer = self._combine(parts, choice)
+            distinct.setdefault(answer.text, answer)
+        best, *others = distinct.values()
+        warnings = dict.fromkeys(w for part in parts for w in (*part.warnings, *part.answers[0].warnings))
+        translation = Translation(text, best.text, best.score, tuple(warnings), tuple(others))
+        return self._with_alignment(translation, parts) if align else translation
+
+    def _combine(self, parts: list[Part], answers: Sequence[Hypothesis]) -> Alternative:
+        """One text from the answers to its parts; its score is their mean."""
+        text, gap = "", ""
+        for part, answer in zip(parts, answers, strict=True):
+            written = self.tokenizers.target.decode(answer.ids).strip()
+            text += (glue(text, gap) if text and written else "") + written
+            gap = part.gap
+        return Alternative(text, sum(answer.score for answer in answers) / len(answers))
+
+    def _with_alignment(self, translation: Translation, parts: list[Part]) -> Translation:
+        source: list[str] = []
+        target: list[str] = []
+        pairs: list[tuple[int, int]] = []
+        for part in parts:
+            pairs += [(s + len(source), t + len(target)) for s, t in part.alignment]
+            source += self.tokenizers.source.pieces(part.ids)
+            target += self.tokenizers.target.pieces(part.answers[0].ids)
+        return replace(translation, alignment=tuple(pairs), source_pieces=tuple(source), target_pieces=tuple(target))
+
+
+def best_combinations(answers: list[list[Hypothesis]], count: int) -> list[tuple[Hypothesis, ...]]:
+    """The `count` best ways of taking one answer from each list, best first."""
+    if count == 1:
+        return [tuple(choices[0] for choices in answers)]
+    ways: list[tuple[Hypothesis, ...]] = [()]
+    for choices in answers:
+        longer = [(*way, choice) for way in ways for choice in choices]
+        ways = heapq.nlargest(count, longer, key=lambda way: sum(h.score for h in way))
+    return ways
+
+
+def _batches(parts: list[Part], tokens: int) -> Iterator[list[Part]]:
+    """Batches of parts of like length, none (beyond a single part) wider than `tokens` with padding."""
+    batch: list[Part] = []
+    for part in sorted(parts, key=lambda part: len(part.ids), reverse=True):
+        width = len(batch[0].ids) + 1 if batch else 0
+        if batch and width * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(part)
+    if batch:
+        yield batch
+
+
+@contextmanager
+def _at_rest(model: Generator) -> Iterator[None]:
+    """Dropout off while translating, and as it was afterwards."""
+    training = isinstance(model, torch.nn.Module) and model.training
+    if training:
+        model.eval()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        if training:
+            model.train()  # type: ignore[attr-defined]

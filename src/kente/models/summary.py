@@ -1,0 +1,96 @@
+"""What a model is made of: one row for each layer with weights, its output shape and its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+LETTERS = {2: "B", 7: "S", 11: "T"}
+"""A reading of 2 sentences of 7 source and 11 target tokens, written in letters: odd sizes that no layer has."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer: where it lives, what it is, the shape of its weights and of what it gives."""
+
+    name: str
+    kind: str
+    weights: str
+    output: str
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The layer table of a model."""
+
+    title: str
+    rows: tuple[Row, ...]
+    parameters: int
+
+    def as_dict(self) -> dict[str, Any]:
+        layers = [asdict(row) for row in self.rows]
+        return {"title": self.title, "parameters": self.parameters, "layers": layers}
+
+    def lines(self) -> list[str]:
+        """A table for people."""
+        cells = [("layer", "kind", "weights", "output", "parameters")]
+        cells += [
+            (r.name, r.kind, r.weights, r.output, f"{r.parameters:,}" if r.parameters else "shared") for r in self.rows
+        ]
+        widths = [max(len(row[i]) for row in cells) for i in range(5)]
+        table = [
+            "  ".join([*(c.ljust(w) for c, w in zip(row[:4], widths, strict=False)), row[4].rjust(widths[4])])
+            for row in cells
+        ]
+        rule = "-" * len(table[0])
+        return [self.title, rule, table[0], rule, *table[1:], rule, f"{self.parameters:,} parameters"]
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Trainable numbers, shared ones counted once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def summarise(model: nn.Module, title: str = "") -> Summary:
+    """Read the shapes off a real forward pass. Build the model on the "meta" device and even `big` costs nothing."""
+    outputs: dict[str, str] = {}
+    hooks = []
+    for name, module in model.named_modules():
+        if list(module.parameters(recurse=False)):
+            hooks.append(module.register_forward_hook(partial(_note, outputs, name)))
+    device = next(model.parameters()).device
+    source = torch.zeros(2, 7, dtype=torch.long, device=device)
+    with torch.no_grad():
+        hidden = model(
+            source, torch.ones_like(source, dtype=torch.bool), torch.zeros(2, 11, dtype=torch.long, device=device)
+        )
+        logits = model.predict(hidden)  # type: ignore[operator]
+    for hook in hooks:
+        hook.remove()
+    outputs.setdefault("output", _shape(logits))
+    rows: list[Row] = []
+    counted: set[int] = set()
+    for name, module in model.named_modules(remove_duplicate=False):
+        own = dict(module.named_parameters(recurse=False))
+        if not own:
+            continue
+        fresh = [p for p in own.values() if id(p) not in counted]
+        counted.update(id(p) for p in own.values())
+        shapes = " ".join("x".join(map(str, p.shape)) for p in own.values())
+        kind = type(module).__name__
+        rows.append(Row(name, kind, shapes, outputs.get(name, ""), sum(p.numel() for p in fresh)))
+    return Summary(title, tuple(rows), parameter_count(model))
+
+
+def _note(outputs: dict[str, str], name: str, _module: nn.Module, _inputs: Any, output: Any) -> None:
+    outputs.setdefault(name, _shape(output))
+
+
+def _shape(out: Any) -> str:
+    tensor = out if isinstance(out, Tensor) else out[0]
+    return "(" + ", ".join(LETTERS.get(size, str(size)) for size in tensor.shape) + ")"

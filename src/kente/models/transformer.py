@@ -1,0 +1,125 @@
+"""The Transformer, whole: "Attention is all you need" (Vaswani et al., 2017), section 3; lectures 000, 001, 003 and 004.
+
+memory = Encoder(E[source] sqrt(D) + P)
+hidden = Decoder(E[target] sqrt(D) + P, memory)
+logits = hidden E'
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from kente.config import TransformerConfig
+from kente.models.interface import AttentionMap, Step
+from kente.nn.masks import padding_mask
+from kente.nn.positions import Learned, Rotary, Sinusoid, Unplaced
+from kente.nn.transformer import Decoder, Encoder, LayerParts, scaled_embedding
+
+
+@dataclass
+class TransformerState:
+    """What decoding remembers between two words: for each layer, keys and values (B, H, length, K)."""
+
+    memory: tuple[tuple[Tensor, Tensor], ...]
+    memory_mask: Tensor  # (B, S)
+    past: tuple[tuple[Tensor, Tensor], ...] | None = None
+
+
+class Transformer(nn.Module):
+    """An encoder that reads the source, a decoder that writes the target."""
+
+    def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int):
+        super().__init__()
+        self.config = config
+        self.scale = math.sqrt(config.width)
+        rotary = Rotary(config.width // config.heads) if config.positions == "rotary" else None
+        parts = LayerParts(
+            width=config.width,
+            heads=config.heads,
+            feedforward=config.feedforward,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation=config.activation,
+            norm=config.norm,
+            pre=config.norm_place == "pre",
+            rotary=rotary,
+        )
+        self.source_embedding = scaled_embedding(source_vocabulary, config.width)
+        if config.tie == "all":
+            assert source_vocabulary == target_vocabulary, "tied embeddings need one vocabulary"
+            self.target_embedding = self.source_embedding
+        else:
+            self.target_embedding = scaled_embedding(target_vocabulary, config.width)
+        tied = config.tie != "none"
+        # an Embedding, not a Linear: like the others it holds one row for each word, and is trained like them
+        self.output = self.target_embedding if tied else scaled_embedding(target_vocabulary, config.width)
+        self.source_positions = self._positions(config)
+        self.target_positions = self._positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Encoder(config.encoder_layers, parts)
+        self.decoder = Decoder(config.decoder_layers, parts)
+
+    @staticmethod
+    def _positions(config: TransformerConfig) -> nn.Module:
+        match config.positions:
+            case "sinusoid":
+                return Sinusoid(config.width)
+            case "learned":
+                return Learned(config.max_length, config.width)
+            case _:
+                return Unplaced()
+
+    # --- reading in one go: training, scoring, looking ---
+
+    def encode(
+        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], seen: list[Tensor] | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """Contextual vectors of the source words."""
+        x = self.dropout(self.source_positions(self.source_embedding(source) * self.scale))
+        return self.encoder(x, padding_mask(source_mask), seen)
+
+    def forward(
+        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T D"]:
+        """The decoder's hidden vectors for target input; `predict` turns them into logits."""
+        memory = self.decoder.project(self.encode(source, source_mask))
+        x = self.dropout(self.target_positions(self.target_embedding(target) * self.scale))
+        hidden, _ = self.decoder(x, memory, padding_mask(source_mask))
+        return hidden
+
+    def predict(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        """Logits over the target vocabulary."""
+        return nn.functional.linear(hidden, self.output.weight)
+
+    def look(
+        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
+    ) -> list[AttentionMap]:
+        """Every attention weight of every layer and head."""
+        encoder_seen: list[Tensor] = []
+        decoder_seen: list[Tensor] = []
+        memory = self.decoder.project(self.encode(source, source_mask, encoder_seen))
+        x = self.dropout(self.target_positions(self.target_embedding(target) * self.scale))
+        self.decoder(x, memory, padding_mask(source_mask), seen=decoder_seen)
+        kinds = {"encoder": encoder_seen, "decoder": decoder_seen[0::2], "cross": decoder_seen[1::2]}
+        return [
+            AttentionMap(kind, layer, head, weights[:, head])
+            for kind, layers in kinds.items()
+            for layer, weights in enumerate(layers)
+            for head in range(weights.shape[1])
+        ]
+
+    # --- writing one word at a time: search ---
+
+    def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
+        return TransformerState(tuple(self.decoder.project(self.encode(source, source_mask))), source_mask)
+
+    def step(self, state: TransformerState, tokens: Int[Tensor, "B"]) -> Step:
+        position = 0 if state.past is None else state.past[0][0].shape[2]
+        x = self.target_positions(self.target_embedding(tokens[:, None]) * self.scale, position)
+        past = None if state.past is None else list(state.past)
+        hidden, present = self.decoder(self.dropout(x), list(state.memory), padding_mask(state.memory_mask), past=past)
+        return Step(self.predict(hidden[:, 0]), TransformerState(state.memory, state.memory_mask, tuple(present)))

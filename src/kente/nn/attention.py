@@ -1,0 +1,131 @@
+"""The operation at the centre:   weights = softmax(score(query, keys) + mask),   context = weights @ values.
+
+Every system in the lectures is this line with something else held fixed. Two paths lead through it: the visible one
+shows its weights, the fused one is fast. They are tested equal.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from kente.nn.positions import Rotary
+
+
+def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+    """score_ji = q_j . k_i / sqrt(K)      (lecture 004: softmax(Q K' / sqrt(d)) V)"""
+    return queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
+
+
+def attend(
+    scores: Float[Tensor, "*B T S"], values: Float[Tensor, "*B S K"], mask: Bool[Tensor, "..."] | None = None
+) -> tuple[Float[Tensor, "*B T K"], Float[Tensor, "*B T S"]]:
+    """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights). Mask: True = may look."""
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ values, weights
+
+
+def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
+    """Cut each vector into one piece for each head."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
+    """Put the heads' pieces side by side again."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+def multi_head(
+    queries: Float[Tensor, "B H T K"],
+    keys: Float[Tensor, "B H S K"],
+    values: Float[Tensor, "B H S K"],
+    mask: Bool[Tensor, "..."] | None,
+    *,
+    causal: bool = False,
+    dropout: float = 0.0,
+    visible: bool = False,
+) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
+    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
+    if not visible:
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
+    if causal:
+        assert mask is None
+        mask = torch.ones(queries.shape[-2], keys.shape[-2], dtype=torch.bool, device=queries.device).tril()
+    return attend(dot_scores(queries, keys), values, mask)
+
+
+def _xavier_blocks(weight: Tensor, width: int) -> None:
+    """Initialise matrices that were stacked for speed as if each stood alone."""
+    for block in weight.split(width):
+        nn.init.xavier_uniform_(block)
+
+
+class SelfAttention(nn.Module):
+    """C = Attn(X, X): queries, keys and values come from the same sequence (lecture 003), H heads side by side."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, rotary: Rotary | None = None):
+        super().__init__()
+        self.heads, self.dropout, self.rotary = heads, dropout, rotary
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)  # three matrices in one: one pass over memory
+        self.output = nn.Linear(width, width, bias=False)
+        _xavier_blocks(self.query_key_value.weight, width)
+        nn.init.xavier_uniform_(self.output.weight)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        causal: bool = False,
+        past: tuple[Tensor, Tensor] | None = None,
+        visible: bool = False,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
+        """Returns (context, (keys, values), weights). `past` holds the keys and values of earlier positions."""
+        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
+        if self.rotary is not None:
+            start = 0 if past is None else past[0].shape[2]
+            queries, keys = self.rotary(queries, start), self.rotary(keys, start)
+        if past is not None:
+            keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
+        dropout = self.dropout if self.training else 0.0
+        context, weights = multi_head(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
+        return self.output(join_heads(context)), (keys, values), weights
+
+
+class CrossAttention(nn.Module):
+    """C = Attn(X, X'): queries from the target, keys and values from the encoder (lecture 004: Q = M W_Q, K = R W_K, V = R W_V)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = nn.Linear(width, width, bias=False)
+        self.key_value = nn.Linear(width, 2 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        nn.init.xavier_uniform_(self.query.weight)
+        _xavier_blocks(self.key_value.weight, width)
+        nn.init.xavier_uniform_(self.output.weight)
+
+    def project(self, memory: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
+        """Keys and values of the source: computed once for a sentence, used at every step."""
+        keys, values = (split_heads(part, self.heads) for part in self.key_value(memory).chunk(2, dim=-1))
+        return keys, values
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: tuple[Tensor, Tensor],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        visible: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns (context, weights)."""
+        queries = split_heads(self.query(x), self.heads)
+        dropout = self.dropout if self.training else 0.0
+        context, weights = multi_head(queries, *memory, mask, dropout=dropout, visible=visible)
+        return self.output(join_heads(context)), weights

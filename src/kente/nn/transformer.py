@@ -1,0 +1,197 @@
+"""The layers of the Transformer: attention and feed-forward, each with a residual connection and a norm.
+
+Post-norm is the paper and the lectures:  x = norm(x + sublayer(x)).   Pre-norm is  x = x + sublayer(norm(x)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from kente.nn.attention import CrossAttention, SelfAttention
+from kente.nn.positions import Rotary
+
+Past = tuple[Tensor, Tensor]
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = activation(x W1 + b1) W2 + b2, at each position alone; swiglu: (silu(x W1) * x W3) W2."""
+
+    def __init__(self, width: int, inner: int, activation: str, dropout: float):
+        super().__init__()
+        self.gated = activation == "swiglu"
+        activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+        self.activation = activations[activation]
+        self.inner = nn.Linear(width, inner * 2 if self.gated else inner, bias=not self.gated)
+        self.outer = nn.Linear(inner, width, bias=not self.gated)
+        self.dropout = nn.Dropout(dropout)
+        for block in self.inner.weight.split(inner):
+            nn.init.xavier_uniform_(block)
+        nn.init.xavier_uniform_(self.outer.weight)
+        if not self.gated:
+            nn.init.zeros_(self.inner.bias)
+            nn.init.zeros_(self.outer.bias)
+
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        hidden = self.inner(x)
+        if self.gated:
+            gate, hidden = hidden.chunk(2, dim=-1)
+            return self.outer(self.dropout(self.activation(gate) * hidden))
+        return self.outer(self.dropout(self.activation(hidden)))
+
+
+class Residual(nn.Module):
+    """Carries x around a sub-layer and normalises, after the sum (post) or before the sub-layer (pre)."""
+
+    def __init__(self, norm: nn.Module, dropout: float, *, pre: bool):
+        super().__init__()
+        self.norm, self.dropout, self.pre = norm, nn.Dropout(dropout), pre
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class LayerParts:
+    """What layers are made of: constructors take parts, not flags."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        heads: int,
+        feedforward: int,
+        dropout: float,
+        attention_dropout: float,
+        activation: str,
+        norm: str,
+        pre: bool,
+        rotary: Rotary | None,
+    ):
+        self.pre = pre
+        self.norm: Callable[[], nn.Module] = lambda: nn.LayerNorm(width) if norm == "layer" else nn.RMSNorm(width)
+        self.residual = lambda: Residual(self.norm(), dropout, pre=pre)
+        self.self_attention = lambda: SelfAttention(width, heads, attention_dropout, rotary)
+        self.cross_attention = lambda: CrossAttention(width, heads, attention_dropout)
+        self.feedforward = lambda: FeedForward(width, feedforward, activation, dropout)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, parts: LayerParts):
+        super().__init__()
+        self.attention, self.attention_residual = parts.self_attention(), parts.residual()
+        self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
+    ) -> Float[Tensor, "B S D"]:
+        """`seen`, when given, collects the attention weights (B, H, S, S)."""
+
+        def attend(x: Tensor) -> Tensor:
+            context, _, weights = self.attention(x, mask, visible=seen is not None)
+            if seen is not None:
+                seen.append(weights)
+            return context
+
+        x = self.attention_residual(x, attend)
+        return self.feedforward_residual(x, self.feedforward)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the source, then feed-forward."""
+
+    def __init__(self, parts: LayerParts):
+        super().__init__()
+        self.attention, self.attention_residual = parts.self_attention(), parts.residual()
+        self.cross, self.cross_residual = parts.cross_attention(), parts.residual()
+        self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: Past,
+        memory_mask: Bool[Tensor, "..."],
+        *,
+        past: Past | None = None,
+        seen: list[Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], Past]:
+        """Read positions that may look back only. With `past`, x is the one next position and the keys grow by it."""
+        visible, present = seen is not None, None
+
+        def attend(x: Tensor) -> Tensor:
+            nonlocal present
+            context, present, weights = self.attention(x, causal=past is None, past=past, visible=visible)
+            if seen is not None:
+                seen.append(weights)
+            return context
+
+        def attend_source(x: Tensor) -> Tensor:
+            context, weights = self.cross(x, memory, memory_mask, visible=visible)
+            if seen is not None:
+                seen.append(weights)
+            return context
+
+        assert past is None or x.shape[1] == 1
+        x = self.attention_residual(x, attend)
+        x = self.cross_residual(x, attend_source)
+        assert present is not None
+        return self.feedforward_residual(x, self.feedforward), present
+
+
+class Encoder(nn.Module):
+    """A stack of layers; pre-norm stacks end with a norm of their own."""
+
+    def __init__(self, layers: int, parts: LayerParts):
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(layers))
+        self.norm = parts.norm() if parts.pre else nn.Identity()
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
+    ) -> Float[Tensor, "B S D"]:
+        for layer in self.layers:
+            x = layer(x, mask, seen)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """A stack of layers over the target, each looking at the same source."""
+
+    def __init__(self, layers: int, parts: LayerParts):
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
+        self.norm = parts.norm() if parts.pre else nn.Identity()
+
+    def project(self, memory: Float[Tensor, "B S D"]) -> list[Past]:
+        """Each layer's keys and values of the source."""
+        return [layer.cross.project(memory) for layer in self.layers]  # type: ignore[union-attr, operator]
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        memory: list[Past],
+        memory_mask: Bool[Tensor, "..."],
+        *,
+        past: list[Past] | None = None,
+        seen: list[Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "B T D"], list[Past]]:
+        present = []
+        for index, layer in enumerate(self.layers):
+            x, grown = layer(x, memory[index], memory_mask, past=None if past is None else past[index], seen=seen)
+            present.append(grown)
+        return self.norm(x), present
+
+
+def scaled_embedding(vocabulary: int, width: int) -> nn.Embedding:
+    """Vectors of about unit length, to be multiplied by sqrt(D) when read, so that they also serve as the output matrix."""
+    table = nn.Embedding(vocabulary, width)
+    with torch.no_grad():
+        table.weight.normal_(std=width**-0.5)
+    return table

@@ -1,0 +1,427 @@
+"""A run folder on disk: everything a training leaves behind, and everything a translator needs.
+
+RUN/  config.toml  tokenizer/  data/  checkpoints/step-00000123/  metrics.jsonl  samples.jsonl  plan.jsonl
+      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import difflib
+import errno
+import fcntl
+import functools
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+import kente
+from kente.checkpoints import (
+    PART,
+    Checkpoint,
+    Score,
+    best_of,
+    disk_errors,
+    free_bytes,
+    list_checkpoints,
+    remove_parts,
+    replace_file,
+    save_checkpoint,
+    size_text,
+    tensors_size,
+    weights_sha256,
+)
+from kente.config import Config
+from kente.configfile import config_hash, dump_config, load_config
+from kente.errors import DiskFull, RunError
+from kente.reporting import SILENT, Reporter
+
+if TYPE_CHECKING:
+    from kente.data.tokenizer import Tokenizers
+
+__all__ = ["Checkpoint", "Run", "Score", "environment", "tensors_size", "weights_sha256"]
+
+CONFIG = "config.toml"
+FOLDERS = ("checkpoints", "data", "tokenizer")
+FILES = (
+    CONFIG,
+    "environment.json",
+    "request.json",
+    "prepared.json",
+    "README.md",
+    ".lock",
+    "metrics.jsonl",
+    "samples.jsonl",
+    "plan.jsonl",
+    "bad-steps.jsonl",
+)
+
+
+class Run:
+    """A run folder. `create` begins one, `open` finds one again."""
+
+    def __init__(self, path: Path, config: Config) -> None:
+        self.path = path
+        self.config = config
+
+    # ------------------------------------------------------------ beginning and finding
+
+    @classmethod
+    def create(cls, path: str | Path, config: Config, *, force: bool = False) -> Run:
+        """Begin a run in a new or empty folder. `force` begins anew where a run stands, and leaves files that are not a run's."""
+        path = Path(path)
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path} is a file; a run needs a folder of its own")
+        if (path / CONFIG).exists() and not force:
+            raise RunError(
+                f"{path} already holds a run; continue it with `kente train --resume {path}`, or choose another folder"
+            )
+        if path.is_dir() and not force:
+            strangers = sorted(child.name for child in path.iterdir() if not child.name.startswith((PART, ".lock")))
+            if strangers:
+                raise RunError(
+                    f"{path} is not empty and is not a run (it holds {', '.join(strangers[:3])}"
+                    f"{', ...' if len(strangers) > 3 else ''}); choose another folder"
+                )
+        run = cls(path, config)
+        with disk_errors(path, 4096):
+            path.mkdir(parents=True, exist_ok=True)
+        if force:
+            with run.lock():
+                run._clear()
+        run.write_config(config)
+        return run
+
+    def _clear(self) -> None:
+        """Remove a run's own files, the config first: half a removal is no run."""
+        for name in FILES:
+            if name != ".lock":
+                (self.path / name).unlink(missing_ok=True)
+        for name in FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        remove_parts(self.path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """The run in a folder."""
+        path = Path(path)
+        if (path / CONFIG).is_file():
+            return cls(path, load_config(path / CONFIG))
+        if not path.exists():
+            problem = f"there is no run {path}"
+        else:
+            problem = f"{path} is not a run: it is {f'a folder without {CONFIG}' if path.is_dir() else 'a file'}"
+        near = _runs_near(path)
+        hint = f"did you mean {near}?" if near else "`kente train --source F --target F --out RUN` makes one"
+        raise RunError(f"{problem}; {hint}")
+
+    def write_config(self, config: Config) -> None:
+        """Make `config` the run's settings."""
+        replace_file(self.path / CONFIG, dump_config(config).encode())
+        self.config = config
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run for one trainer. The kernel lets go when the process ends, however it ends."""
+        with open(self.path / ".lock", "a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise RunError(
+                    f"{self.path} is being trained by process {file.read().strip() or 'unknown'}; "
+                    "wait for it, or stop it and then resume"
+                ) from None
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # now, even if a forked child still has the file open
+
+    # ------------------------------------------------------------ checkpoints
+
+    @property
+    def _folder(self) -> Path:
+        return self.path / "checkpoints"
+
+    def check_room(self, checkpoint_bytes: int, keep: int) -> None:
+        """Refuse a run whose checkpoints the disk cannot hold: the last `keep`, the best, and the one being written."""
+        standing = sum(file.stat().st_size for file in self._folder.glob("step-*/*") if file.is_file())
+        wanted, free = (keep + 2) * checkpoint_bytes, free_bytes(self._folder)
+        if standing + free < wanted:
+            raise DiskFull(
+                f"no room for checkpoints in {self._folder}: {keep + 2} of {size_text(checkpoint_bytes)} need {wanted:,} bytes, "
+                f"{free:,} are free; free some space, or keep fewer with --set train.keep=1"
+            )
+
+    def save(
+        self,
+        step: int,
+        tensors: Mapping[str, Mapping[str, Tensor]],
+        state: Mapping[str, Any],
+        *,
+        keep: int,
+        reporter: Reporter = SILENT,
+    ) -> Checkpoint:
+        """Write the checkpoint of `step`: each group of tensors is a file. Returns when it is on the disk and read back.
+
+        state["score"], a Score as a dict or None, is what `best` goes by.
+        """
+        about = {
+            "config_sha256": config_hash(self.config),
+            "model_sha256": config_hash(self.config.model),
+            "tokenizer_sha256": self._tokenizer_sha256,
+            "versions": _versions(),
+            "world_size": torch.distributed.get_world_size() if _distributed() else 1,
+            "threads": torch.get_num_threads(),
+        }
+        return save_checkpoint(self._folder, step, tensors, state, about, keep=keep, reporter=reporter)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """All checkpoints by step; none of them verified."""
+        return list_checkpoints(self._folder)
+
+    def latest(self, reporter: Reporter = SILENT, groups: Collection[str] | None = None) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or None before the first. Damaged ones are passed over, and named.
+
+        `groups` are the tensors about to be used; None, for a resume, verifies every file.
+        """
+        return self._first_whole(self.checkpoints()[::-1], reporter, groups)
+
+    def best(self, reporter: Reporter = SILENT, groups: Collection[str] | None = None) -> Checkpoint | None:
+        """The whole checkpoint with the best validation score; the latest where none has a score."""
+        everything = self.checkpoints()[::-1]
+        ranked = best_of(everything)
+        rest = [checkpoint for checkpoint in everything if checkpoint.step not in {c.step for c in ranked}]
+        return self._first_whole([*ranked, *rest], reporter, groups)
+
+    def _first_whole(
+        self, candidates: list[Checkpoint], reporter: Reporter, groups: Collection[str] | None
+    ) -> Checkpoint | None:
+        problems: list[str] = []
+        for checkpoint in candidates:
+            problem = checkpoint.problem(groups)
+            if problem is None:
+                for text in problems:
+                    reporter.warn(f"{text}; using {checkpoint.path.name} instead")
+                return checkpoint
+            problems.append(problem)
+        if problems:
+            raise RunError(f"no checkpoint of {self.path} can be used: {'; '.join(problems)}")
+        return None
+
+    # ------------------------------------------------------------ records
+
+    def append(self, name: str, record: Mapping[str, Any]) -> None:
+        """Add one line of JSON to NAME.jsonl."""
+        path = self.path / f"{name}.jsonl"
+        line = _json(record).encode() + b"\n"
+        with disk_errors(path, len(line)), open(path, "a+b", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                if file.read(1) != b"\n":
+                    self._mend(path)
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # the disk took a part of it
+
+    def _mend(self, path: Path) -> None:
+        """End a file that was cut off in the middle of a line: finish the line if it is whole, drop it if not."""
+        data = path.read_bytes()
+        whole, _, torn = data.rpartition(b"\n")
+        with open(path, "r+b") as file:
+            if _record(torn) is not None:
+                file.seek(0, os.SEEK_END)
+                file.write(b"\n")
+            else:
+                file.truncate(len(whole) + 1 if whole else 0)
+
+    def read(self, name: str) -> list[dict[str, Any]]:
+        """The records of NAME.jsonl; a last line torn by a crash is left out."""
+        path = self.path / f"{name}.jsonl"
+        if not path.exists():
+            return []
+        lines = path.read_bytes().split(b"\n")
+        records = []
+        for number, line in enumerate(lines, 1):
+            record = _record(line)
+            if record is not None:
+                records.append(record)
+            elif line and number != len(lines):
+                raise RunError(f"{path}:{number}: not a line of JSON: {line[:40].decode(errors='replace')!r}")
+        return records
+
+    def truncate_after(self, name: str, step: int) -> None:
+        """Drop the records of NAME.jsonl whose "step" is beyond `step`, in one move; resume tells them anew."""
+        path = self.path / f"{name}.jsonl"
+        if path.exists():
+            kept = [record for record in self.read(name) if record.get("step", step) <= step]
+            replace_file(path, b"".join(_json(record).encode() + b"\n" for record in kept))
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a JSON file of the run, whole or not at all. NaN and infinity, which JSON lacks, become null."""
+        replace_file(self.path / name, _json(value, indent=1).encode() + b"\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file of the run, whole or not at all."""
+        replace_file(self.path / name, text.encode())
+
+    # ------------------------------------------------------------ what a translator needs
+
+    @functools.cached_property
+    def _tokenizer_sha256(self) -> str:
+        if not (self.path / "tokenizer").is_dir():
+            return ""  # a run on numbers has no text
+        from kente.data.tokenizer import Tokenizers
+
+        return Tokenizers.load(self.path / "tokenizer").sha256
+
+    def tokenizers(self, checkpoint: Checkpoint | None = None) -> Tokenizers:
+        """The run's tokenizers, if they are the ones the weights (of `checkpoint`, or the newest) were trained with."""
+        from kente.data.tokenizer import Tokenizers
+
+        folder = self.path / "tokenizer"
+        if not folder.is_dir():
+            raise RunError(f"{self.path} has no tokenizer yet; continue it with `kente train --resume {self.path}`")
+        tokenizers = Tokenizers.load(folder)
+        newest = [candidate for candidate in self.checkpoints() if candidate.looks_whole()][-1:]
+        for candidate in [checkpoint] if checkpoint else newest:
+            bound = candidate.manifest["tokenizer_sha256"]
+            if bound != tokenizers.sha256:
+                raise RunError(
+                    f"{folder} ({tokenizers.sha256[:12]}) is not the tokenizer {candidate.path} was trained with "
+                    f"({bound[:12] or 'none'}); put the run's own tokenizer folder back"
+                )
+        return tokenizers
+
+    def model(
+        self, checkpoint: Checkpoint | None = None, device: str | torch.device = "cpu", averaged: bool = True
+    ) -> nn.Module:
+        """The trained network, ready to translate: of `checkpoint` or the best, with averaged weights where there are any."""
+        from kente.models.build import build
+
+        checkpoint = checkpoint or self.best(groups=("model", "average"))
+        if checkpoint is None:
+            raise RunError(f"{self.path} has no checkpoint yet; continue it with `kente train --resume {self.path}`")
+        if checkpoint.manifest["model_sha256"] != config_hash(self.config.model):
+            raise RunError(
+                f"the [model] settings in {self.path / CONFIG} are not those {checkpoint.path} was trained with"
+            )
+        tokenizers = self.tokenizers(checkpoint)
+        model = build(self.config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
+        weights = checkpoint.load("average") if averaged and checkpoint.has("average") else {}
+        if not set(dict(model.named_parameters())) <= set(weights):
+            weights = checkpoint.load("model") | weights
+        load_weights(model, weights, checkpoint.path)
+        return model.to(device).eval()
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
+    """Copy weights into a model, strictly: each tensor of the model once, under any of its names, and nothing besides."""
+    wanted = model.state_dict(keep_vars=True)
+    unknown = sorted(set(weights) - set(wanted))
+    filled = {id(wanted[name]) for name in weights if name in wanted}
+    missing = sorted(name for name, tensor in wanted.items() if id(tensor) not in filled)
+    if unknown or missing:
+        both = [
+            f"{what} {', '.join(names[:3])}" for what, names in (("lacks", missing), ("also has", unknown)) if names
+        ]
+        raise RunError(f"{where} does not fit the model in {CONFIG}: it {' and '.join(both)}")
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            if tensor.shape != wanted[name].shape:
+                raise RunError(
+                    f"{where} does not fit the model in {CONFIG}: {name} has shape {tuple(tensor.shape)} "
+                    f"where the model has {tuple(wanted[name].shape)}"
+                )
+            wanted[name].copy_(tensor)
+
+
+# ---------------------------------------------------------------- small helpers
+
+
+def _runs_near(path: Path) -> Path | None:
+    """A run the person may have meant: the one this path is inside of, one inside it, or one with nearly its name."""
+    for parent in path.parents:
+        if (parent / CONFIG).is_file():
+            return parent
+    with contextlib.suppress(OSError):
+        if inside := sorted(child.parent for child in path.glob(f"*/{CONFIG}")):
+            return inside[0]
+        beside = {child.parent.name: child.parent for child in path.parent.glob(f"*/{CONFIG}")}
+        if near := difflib.get_close_matches(path.name, beside, n=1):
+            return beside[near[0]]
+    return None
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(dataclasses.asdict(value))
+    if hasattr(value, "tolist"):  # numpy and torch
+        return _plain(value.tolist())
+    return str(value)
+
+
+def _distributed() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    versions = {"kente": kente.__version__, "python": platform.python_version()}
+    for package in ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return versions
+
+
+def environment() -> dict[str, Any]:
+    """What a result depends on besides the settings: versions and machine. No names of people, machines or folders."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        processor = names[0] if names else processor
+    return {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "processor": processor,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "world_size": torch.distributed.get_world_size() if _distributed() else 1,
+        "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+    }

@@ -1,0 +1,185 @@
+"""Settings fit for the corpus, the machine and the minutes. Every choice has a reason, is printed, and is written to the run.
+
+The rules were tuned on validation sets (docs/log.md tells how); what a person sets by hand is never touched.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from kente.config import BatchConfig, Config, TransformerConfig
+from kente.configfile import apply
+from kente.data.batches import Batches
+from kente.data.store import Store
+from kente.data.tokenizer import Tokenizers
+from kente.models.build import build
+from kente.reporting import Reporter
+from kente.train.objectives import CrossEntropy
+from kente.train.optimiser import Optimiser
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"encoder_layers": 4, "decoder_layers": 4, "width": 128, "feedforward": 256, "heads": 4},
+    "small": {"encoder_layers": 4, "decoder_layers": 4, "width": 256, "feedforward": 1024, "heads": 4},
+    "base": {"encoder_layers": 6, "decoder_layers": 6, "width": 512, "feedforward": 2048, "heads": 8},
+}
+"""From small to large; `big` is never chosen for anyone."""
+
+ENOUGH_UPDATES = 3000
+"""A larger model is chosen only if it still gets this many updates in the time there is."""
+UPDATES_WANTED = 3500
+"""Batches grow beyond the smallest size only when there is time for more updates than this."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One setting decided for the user."""
+
+    setting: str
+    value: Any
+    reason: str
+
+
+class Chooser:
+    """Collects choices on a config; settings the user fixed stay as they are."""
+
+    def __init__(self, config: Config, fixed: frozenset[str], reporter: Reporter):
+        self.config, self.fixed, self.reporter = config, fixed, reporter
+        self.choices: list[Choice] = []
+
+    def choose(self, setting: str, value: Any, reason: str) -> None:
+        """Set one value unless the user did; say so."""
+        if setting in self.fixed:
+            return
+        section, name = setting.split(".")
+        self.config = apply(self.config, {section: {name: value}})
+        self.choices.append(Choice(setting, value, reason))
+        self.reporter.say(f"chosen: {setting} = {value}  ({reason})")
+
+
+def seconds_per_update(
+    config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str, updates: int = 4
+) -> float:
+    """Time a few real updates of a throw-away model; the first, which warms caches up, does not count."""
+    torch.manual_seed(0)
+    model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint).to(device)
+    optimiser = Optimiser(model, config.optimiser)
+    objective = CrossEntropy(config.train.label_smoothing)
+    batches = Batches(store, config.batches, seed=config.train.seed)
+    times = []
+    for step in range(updates + 1):
+        begun = time.monotonic()
+        for part in range(config.batches.accumulation):
+            _learn(model, objective, batches, step * config.batches.accumulation + part, device)
+        optimiser.step(1e-6, optimiser.gradient_norm())
+        optimiser.zero()
+        times.append(time.monotonic() - begun)
+    return sum(times[1:]) / updates
+
+
+def _learn(model: nn.Module, objective: CrossEntropy, batches: Batches, step: int, device: torch.device | str) -> None:
+    loss = objective(model, batches.batch(step % len(batches)).to(device))
+    (loss.total / loss.tokens).backward()
+
+
+def fit_to_minutes(
+    chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
+) -> tuple[int, float]:
+    """Choose size, batch, dropout and schedule for `seconds` of training; returns (updates, seconds for each)."""
+    batch_tokens = (
+        max(1024, chooser.config.batches.max_length)
+        if "batches.tokens" not in chooser.fixed
+        else chooser.config.batches.tokens
+    )
+    chooser.config = replace(chooser.config, batches=replace(chooser.config.batches, tokens=batch_tokens))
+    pace = _choose_size(chooser, store, tokenizers, seconds, device)
+    updates = seconds / pace
+    if updates > UPDATES_WANTED * 1.25 and "batches.tokens" not in chooser.fixed:
+        tokens = min(8192, int(batch_tokens * updates / UPDATES_WANTED) // 256 * 256)
+        chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
+        pace = seconds_per_update(chooser.config, store, tokenizers, device)
+        updates = seconds / pace
+    else:
+        chooser.choose(
+            "batches.tokens",
+            batch_tokens,
+            f"small batches give the most updates: about {updates:,.0f} in the time there is",
+        )
+    epochs = updates * chooser.config.batches.accumulation / len(Batches(store, chooser.config.batches, seed=1))
+    for setting, value, reason in training_choices(chooser.config, int(updates), epochs):
+        chooser.choose(setting, value, reason)
+    return max(1, int(updates)), pace
+
+
+def _choose_size(
+    chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
+) -> float:
+    """The largest model that still gets ENOUGH_UPDATES; returns its seconds for each update."""
+    if any(setting.startswith("model.") for setting in chooser.fixed) or not isinstance(
+        chooser.config.model, TransformerConfig
+    ):
+        return seconds_per_update(chooser.config, store, tokenizers, device)
+    chosen, chosen_pace = "", 0.0
+    for name, size in SIZES.items():
+        trial = replace(chooser.config, model=replace(chooser.config.model, **size))
+        pace = seconds_per_update(trial, store, tokenizers, device)
+        if chosen and seconds / pace < ENOUGH_UPDATES:
+            break
+        chosen, chosen_pace = name, pace
+    reason = f"{chosen}: {1 / chosen_pace:.1f} updates a second measured here"
+    for field, value in SIZES[chosen].items():
+        chooser.choose(f"model.{field}", value, reason)
+    return chosen_pace
+
+
+def training_choices(config: Config, updates: int, epochs: float) -> list[tuple[str, Any, str]]:
+    """Regularisation and schedule from how often each sentence will be seen and how many updates there are."""
+    dropout = 0.1 if epochs < 4 else 0.15 if epochs < 12 else 0.2 if epochs < 30 else 0.3
+    width = getattr(config.model, "width", 128)
+    rate = round(4e-3 * (128 / width) ** 0.5, 5)
+    warmup = max(10, min(200, updates // 20))
+    decay = round(1 - 1 / min(2000, max(20, updates / 12)), 5)
+    return [
+        ("model.dropout", dropout, f"each sentence will be seen about {epochs:.1f} times"),
+        ("optimiser.rate", rate, f"for a width of {width}"),
+        ("optimiser.warmup", warmup, f"a twentieth of {updates:,} updates"),
+        ("train.ema_decay", decay, "averages about the last twelfth of the run"),
+    ]
+
+
+def fit_to_corpus(chooser: Chooser, store: Store) -> None:
+    """Without a limit in minutes: size and dropout from the corpus alone, and a schedule that needs no end if none is planned."""
+    pairs = len(store)
+    size = "tiny" if pairs < 150_000 else "small" if pairs < 1_500_000 else "base"
+    for field, value in SIZES[size].items():
+        chooser.choose(f"model.{field}", value, f"{size}, for {pairs:,} pairs")
+    chooser.choose("batches.tokens", 2048 if pairs < 150_000 else 4096, f"for {pairs:,} pairs")
+    updates = chooser.config.train.updates
+    if updates:
+        epochs = updates * chooser.config.batches.accumulation / len(Batches(store, chooser.config.batches, seed=1))
+        for setting, value, reason in training_choices(chooser.config, updates, epochs):
+            chooser.choose(setting, value, reason)
+        return
+    chooser.choose(
+        "model.dropout", 0.3 if pairs < 150_000 else 0.1, "it will be read until validation no longer improves"
+    )
+    chooser.choose("optimiser.schedule", "inverse-sqrt", "nobody knows yet when training will end")
+    chooser.choose("optimiser.warmup", 400, "with inverse-sqrt")
+    chooser.choose("train.ema_decay", 0.999, "averages about the last thousand updates")
+
+
+def automatic() -> Config:
+    """The settings that fit best when nobody names a recipe; size, batch and schedule are then chosen from the data."""
+    model = TransformerConfig(norm_place="pre", dropout=0.1, **SIZES["tiny"])
+    config = Config(model=model, batches=BatchConfig(tokens=1024, max_length=256))
+    return apply(
+        config,
+        {
+            "optimiser": {"kind": "muon", "rate": 4e-3, "schedule": "linear", "warmup": 100, "epsilon": 1e-8},
+            "train": {"label_smoothing": 0.1, "average": "ema"},
+        },
+    )

@@ -1,0 +1,167 @@
+"""How weights move: AdamW for all of them, or Muon for the matrices between layers and AdamW for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from kente.config import OptimiserConfig
+
+
+def rate_at(config: OptimiserConfig, step: int, progress: float, width: int) -> float:
+    """The learning rate of update `step` (the first is 1); `progress` is the share of the whole run behind it.
+
+    noam:  rate * width^-0.5 * min(step^-0.5, step * warmup^-1.5)      (the paper's equation 3)
+    """
+    warmup = max(config.warmup, 1)
+    if config.schedule == "noam":
+        return config.rate * width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    rise = min(1.0, step / warmup) if config.warmup else 1.0
+    match config.schedule:
+        case "inverse-sqrt":
+            fall = min(1.0, math.sqrt(warmup / step))
+        case "linear":
+            fall = 1 - (1 - config.final_rate) * progress
+        case "cosine":
+            fall = config.final_rate + (1 - config.final_rate) * (1 + math.cos(math.pi * progress)) / 2
+        case "wsd":
+            into_decay = max(0.0, progress - (1 - config.decay_share)) / config.decay_share
+            fall = 1 - (1 - config.final_rate) * into_decay
+        case _:
+            fall = 1.0
+    return config.rate * min(rise, fall)
+
+
+def orthogonalise(matrices: Tensor, rounds: int = 5) -> Tensor:
+    """The nearest (semi-)orthogonal matrix to each of (N, R, C), R <= C, by Newton-Schulz iteration in their own precision.
+
+    X <- a X + (b A + c A A) X  with  A = X X'.  The coefficients push singular values towards one quickly rather than exactly.
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(rounds):
+        gram = torch.bmm(x, x.mT)
+        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        x = torch.baddbmm(x, polynomial, x, beta=a)
+    return x
+
+
+def square_blocks(matrix: Tensor) -> list[Tensor]:
+    """Views of a matrix cut into squares where one side is a multiple of the other: stacked projections are separate maps."""
+    rows, columns = matrix.shape
+    if rows % columns == 0:
+        return list(matrix.split(columns, dim=0))
+    if columns % rows == 0:
+        return list(matrix.split(rows, dim=1))
+    return [matrix]
+
+
+class Muon:
+    """Momentum, orthogonalised (Jordan et al., 2024), scaled so that one learning rate serves it and AdamW alike.
+
+    Blocks of one shape are orthogonalised together: a few large products instead of many small ones.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], momentum: float, weight_decay: float):
+        self.momentum, self.weight_decay = momentum, weight_decay
+        self.groups: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
+        for parameter in parameters:
+            rows, columns = square_blocks(parameter.detach())[0].shape
+            self.groups[rows, columns].append(parameter)
+        self.buffers = {
+            shape: torch.stack([block for p in group for block in square_blocks(torch.zeros_like(p))])
+            for shape, group in self.groups.items()
+        }
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        for shape, group in self.groups.items():
+            gradients = torch.stack([block for p in group for block in square_blocks(p.grad)])  # type: ignore[arg-type]
+            buffer = self.buffers[shape]
+            buffer.lerp_(gradients, 1 - self.momentum)
+            ahead = gradients.lerp_(buffer, self.momentum)  # Nesterov: look where the momentum is going
+            wide = ahead if shape[0] <= shape[1] else ahead.mT
+            update = orthogonalise(wide)
+            update = update if shape[0] <= shape[1] else update.mT
+            size = rate * 0.2 * math.sqrt(max(shape))  # the root mean square of an AdamW update is about 0.2
+            blocks = [block for p in group for block in square_blocks(p.data)]
+            if self.weight_decay:
+                torch._foreach_mul_(blocks, 1 - rate * self.weight_decay)
+            torch._foreach_add_(blocks, list(update.unbind()), alpha=-size)
+
+
+def _row_tables(model: nn.Module) -> set[int]:
+    """Embeddings (and output tables): one row for each word or position, not a map between spaces."""
+    return {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+
+
+class Optimiser:
+    """All of a model's weights, moved by one call; its memory can be saved as named tensors and put back exactly."""
+
+    def __init__(self, model: nn.Module, config: OptimiserConfig):
+        self.config = config
+        self.names = {id(p): name for name, p in model.named_parameters()}
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        tables = _row_tables(model)
+        maps = [p for p in parameters if p.ndim == 2 and id(p) not in tables] if config.kind == "muon" else []
+        self.muon = Muon(maps, config.momentum, config.weight_decay) if maps else None
+        by_muon = {id(p) for p in maps}
+        rest = [p for p in parameters if id(p) not in by_muon]
+        self.adamw = torch.optim.AdamW(
+            [
+                {"params": [p for p in rest if p.ndim == 2], "weight_decay": config.weight_decay},
+                {"params": [p for p in rest if p.ndim != 2], "weight_decay": 0.0},
+            ],
+            lr=config.rate,
+            betas=config.betas,
+            eps=config.epsilon,
+            fused=True,
+        )
+        self.parameters = parameters
+
+    def gradient_norm(self) -> Tensor:
+        """The length of the whole gradient as one vector."""
+        return torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+
+    @torch.no_grad()
+    def step(self, rate: float, norm: Tensor) -> None:
+        """Clip by the norm already computed, then move. The caller has made sure that the norm is finite."""
+        if self.config.clip and norm > self.config.clip:
+            gradients = [p.grad for p in self.parameters if p.grad is not None]
+            torch._foreach_mul_(gradients, self.config.clip / (norm + 1e-6))
+        for group in self.adamw.param_groups:
+            group["lr"] = rate
+        self.adamw.step()
+        if self.muon:
+            self.muon.step(rate)
+
+    def zero(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def _adamw_slots(self) -> Iterator[tuple[str, dict[str, Tensor], str, nn.Parameter]]:
+        for group in self.adamw.param_groups:
+            for parameter in group["params"]:
+                for slot in ("exp_avg", "exp_avg_sq", "step"):
+                    yield f"adamw.{slot}.{self.names[id(parameter)]}", self.adamw.state[parameter], slot, parameter
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything remembered between updates, by name."""
+        tensors = {name: state[slot] for name, state, slot, _ in self._adamw_slots() if slot in state}
+        for shape, buffer in (self.muon.buffers if self.muon else {}).items():
+            tensors[f"muon.momentum.{shape[0]}x{shape[1]}"] = buffer
+        return tensors
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put back what `state` gave."""
+        for name, state, slot, parameter in self._adamw_slots():
+            if name in tensors:
+                # the fused kernel keeps its step count as a float on the parameter's device
+                state[slot] = tensors[name].to(parameter.device).clone()
+        for shape, buffer in (self.muon.buffers if self.muon else {}).items():
+            buffer.copy_(tensors[f"muon.momentum.{shape[0]}x{shape[1]}"])

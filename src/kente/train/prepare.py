@@ -1,0 +1,120 @@
+"""From a corpus to what training reads: cleaned pairs, tokenizers, ids on disk. Constant memory, whatever the corpus."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kente.config import Config
+from kente.data.cleaning import Cleaner, CleaningReport
+from kente.data.corpus import Corpus, Pair
+from kente.data.splitting import default_validation_size, held_out_keys, hold_out
+from kente.data.store import Store
+from kente.data.tokenizer import Tokenizers, train_tokenizers
+from kente.errors import CorpusError
+from kente.reporting import Reporter
+from kente.runs import Run
+
+VALIDATION_KEPT = 3000
+"""Validation pairs used at most: more would cost time and say nothing new."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What training reads."""
+
+    tokenizers: Tokenizers
+    train: Store
+    validation: Store
+    validation_pairs: list[Pair]
+
+    @classmethod
+    def open(cls, run: Run) -> Prepared:
+        """What `prepare` left in the run folder."""
+        tokenizers = run.tokenizers()
+        folder = run.path / "data"
+        pairs = list(Corpus.of_files(folder / "validation.source", folder / "validation.target"))
+        train, validation = (Store.open(folder / name, tokenizers.sha256) for name in ("train", "validation"))
+        return cls(tokenizers, train, validation, pairs)
+
+
+def prepare(
+    run: Run, corpus: Corpus, validation: Corpus | None, config: Config, threads: int, reporter: Reporter
+) -> CleaningReport:
+    """Clean, split, learn tokenizers, store ids: everything lands in the run folder. Safe to do again after a crash."""
+    folder = run.path / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(run.path / "tokenizer", ignore_errors=True)
+    folder.mkdir()
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as scratch:
+        if validation is None:
+            size = default_validation_size(corpus.count())
+            split = hold_out(corpus, validation=size, seed=config.train.seed)
+            corpus, validation = split.train, split.validation
+            reporter.say(f"validation: {size:,} pairs held out of the corpus by source sentence")
+        kept = _keep_validation(folder, validation, config, reporter)
+        report = _clean(Path(scratch), corpus, kept, config, reporter)
+        texts = partial(_texts, Path(scratch), "train")
+        tokenizers = train_tokenizers(texts, config.tokenizer, reporter)
+        tokenizers.save(run.path / "tokenizer")
+        build = partial(Store.build, tokenizers=tokenizers, max_length=config.batches.max_length, threads=threads)
+        store = build(folder / "train", texts(), text=config.tokenizer.sampling > 0, reporter=reporter)
+        for reason, number in store.dropped.items():
+            if number:
+                reporter.say(f"left out {number:,} pairs: {reason} (in tokens)")
+        build(folder / "validation", _texts(folder, "validation"))
+    return report
+
+
+def _keep_validation(folder: Path, validation: Corpus, config: Config, reporter: Reporter) -> list[Pair]:
+    """The validation pairs worth scoring, kept as text: BLEU is taken on text."""
+    cleaner = Cleaner(config.cleaning)
+    pairs = list(cleaner.clean(validation))
+    if not pairs:
+        raise CorpusError(
+            f"{validation.name} holds no usable pair to validate on: " + "; ".join(cleaner.report.lines())
+        )
+    if len(pairs) > VALIDATION_KEPT:
+        stride = len(pairs) / VALIDATION_KEPT
+        pairs = [pairs[int(i * stride)] for i in range(VALIDATION_KEPT)]
+        reporter.say(f"validation: {VALIDATION_KEPT:,} of {cleaner.report.kept:,} pairs, evenly taken")
+    _write(folder, "validation", iter(pairs))
+    return pairs
+
+
+def _clean(scratch: Path, corpus: Corpus, held_out: list[Pair], config: Config, reporter: Reporter) -> CleaningReport:
+    """One pass over the corpus; what is kept is written out once, so that later passes need not judge again."""
+    cleaner = Cleaner(config.cleaning, exclude=held_out_keys(held_out))
+    _write(scratch, "train", _counted(cleaner.clean(corpus), reporter))
+    reporter.finish()
+    for line in cleaner.report.lines():
+        reporter.say(line)
+    if not cleaner.report.kept:
+        raise CorpusError(f"nothing to train on is left of {corpus.name} after cleaning; `kente check` says more")
+    return cleaner.report
+
+
+def _counted(pairs: Iterator[Pair], reporter: Reporter) -> Iterator[Pair]:
+    for number, pair in enumerate(pairs, 1):
+        if number % 10_000 == 0:
+            reporter.progress("reading", number, None, "pairs")
+        yield pair
+
+
+def _write(folder: Path, name: str, pairs: Iterator[Pair]) -> None:
+    with (
+        open(folder / f"{name}.source", "w", encoding="utf-8", newline="\n") as source,
+        open(folder / f"{name}.target", "w", encoding="utf-8", newline="\n") as target,
+    ):
+        for pair in pairs:
+            source.write(pair.source + "\n")
+            target.write(pair.target + "\n")
+
+
+def _texts(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    corpus = Corpus.of_files(folder / f"{name}.source", folder / f"{name}.target")
+    return ((pair.source, pair.target) for pair in corpus)

@@ -1,0 +1,100 @@
+"""Settings check themselves, in the words of the file."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from kente.config import (
+    BatchConfig,
+    CleaningConfig,
+    Config,
+    DecodeConfig,
+    OptimiserConfig,
+    TokenizerConfig,
+    TrainConfig,
+    TransformerConfig,
+)
+from kente.configfile import help_texts
+from kente.errors import ConfigError, KenteError
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        (TransformerConfig, {"width": 100, "heads": 8}, "model.width (100) must be a multiple of model.heads (8)"),
+        (TransformerConfig, {"heads": 0}, "model.width (512) must be a multiple of model.heads (0)"),
+        (
+            TransformerConfig,
+            {"width": 24, "heads": 8, "positions": "rotary"},
+            "model.positions = rotary needs an even width per head, not 3",
+        ),
+        (TransformerConfig, {"width": 7, "heads": 7}, "model.positions = sinusoid needs an even model.width, not 7"),
+        (TransformerConfig, {"encoder_layers": 0}, "model.encoder_layers"),
+        (TransformerConfig, {"dropout": 1.0}, "model.dropout (1.0) must be at least 0 and below 1"),
+        (TransformerConfig, {"attention_dropout": -0.1}, "model.attention_dropout (-0.1)"),
+        (TokenizerConfig, {"vocabulary": -1}, "tokenizer.vocabulary (-1) must be 0 (choose) or more"),
+        (TokenizerConfig, {"sampling": 1.5}, "tokenizer.sampling (1.5)"),
+        (CleaningConfig, {"max_words": 0}, "cleaning.max_words (0) must be at least 1"),
+        (CleaningConfig, {"max_ratio": -2.0}, "cleaning.max_ratio (-2.0)"),
+        (BatchConfig, {"tokens": 100}, "batches.tokens (100) must be at least batches.max_length (256)"),
+        (BatchConfig, {"max_length": 1}, "batches.max_length (1) must be at least 2"),
+        (BatchConfig, {"accumulation": 0}, "batches.accumulation (0)"),
+        (OptimiserConfig, {"rate": 0.0}, "optimiser.rate (0.0) must be above 0"),
+        (OptimiserConfig, {"warmup": -1}, "optimiser.warmup (-1)"),
+        (OptimiserConfig, {"decay_share": 0.0}, "optimiser.decay_share (0.0)"),
+        (OptimiserConfig, {"betas": (0.9, 1.0)}, "optimiser.betas (0.9, 1.0)"),
+        (OptimiserConfig, {"momentum": 1.0}, "optimiser.momentum (1.0)"),
+        (OptimiserConfig, {"clip": -1.0}, "optimiser.clip (-1.0)"),
+        (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing (1.0)"),
+        (TrainConfig, {"ema_decay": 1.0}, "train.ema_decay (1.0)"),
+        (TrainConfig, {"updates": -1}, "train.updates"),
+        (TrainConfig, {"keep": 0}, "train.keep"),
+        (TrainConfig, {"updates": 10, "minutes": 1.0}, "give train.updates or train.minutes, not both"),
+        (DecodeConfig, {"beam": 0}, "decode.beam (0) must be at least 1"),
+        (DecodeConfig, {"temperature": 0.0}, "decode.temperature (0.0)"),
+        (DecodeConfig, {"top_p": 0.0}, "decode.top_p (0.0)"),
+        (DecodeConfig, {"top_k": -1}, "decode.top_k (-1)"),
+        (DecodeConfig, {"no_repeat": -1}, "decode.no_repeat (-1)"),
+        (DecodeConfig, {"max_ratio": 0.0}, "decode.max_ratio (0.0)"),
+        (DecodeConfig, {"batch_tokens": 0}, "decode.batch_tokens (0)"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_name_and_value(
+    section: Any, values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        section(**values)
+    assert message in str(error.value)
+
+
+def test_a_config_error_is_a_usage_error_with_exit_code_2() -> None:
+    assert issubclass(ConfigError, KenteError) and ConfigError.exit_code == 2
+
+
+def test_settings_cannot_be_changed_in_place() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().model.width = 3  # type: ignore[misc]
+
+
+def test_the_defaults_are_the_papers_base_model() -> None:
+    model = Config().model
+    assert (model.encoder_layers, model.decoder_layers, model.width, model.feedforward, model.heads) == (
+        6,
+        6,
+        512,
+        2048,
+        8,
+    )
+    assert (model.norm_place, model.norm, model.activation, model.positions) == ("post", "layer", "relu", "sinusoid")
+
+
+def test_every_setting_has_its_help_beneath_it() -> None:
+    texts = help_texts()
+    names = {
+        f"{s.name}.{f.name}" for s in dataclasses.fields(Config) for f in dataclasses.fields(getattr(Config(), s.name))
+    }
+    assert set(texts) == names
+    assert [name for name, text in texts.items() if not text.strip().endswith(".")] == []

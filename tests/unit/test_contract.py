@@ -1,0 +1,171 @@
+"""The contract between models and search, stated once and held by every architecture."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+from kente.config import DecodeConfig, TransformerConfig
+from kente.decode.search import length_penalty, search
+from kente.models.build import build
+from kente.models.interface import select
+
+TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
+FAMILIES = {
+    "transformer": TINY,
+    "transformer-pre": replace(TINY, norm_place="pre"),
+    "transformer-rotary-swiglu-rms": replace(
+        TINY, norm_place="pre", positions="rotary", activation="swiglu", norm="rms"
+    ),
+    "transformer-learned-gelu": replace(TINY, positions="learned", activation="gelu", max_length=64),
+    "transformer-none": replace(TINY, positions="none"),
+    "transformer-untied": replace(TINY, tie="none"),
+    "transformer-target-tied": replace(TINY, tie="target"),
+}
+VOCABULARY = 23
+
+
+@pytest.fixture(params=FAMILIES, ids=list(FAMILIES))
+def config(request):
+    return FAMILIES[request.param]
+
+
+def model_of(config, seed=0, vocabulary=VOCABULARY):
+    torch.manual_seed(seed)
+    return build(config, vocabulary, vocabulary).eval()
+
+
+def sentences(lengths, seed=1, width=None):
+    """Random sources of these lengths, EOS last, PAD after."""
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.zeros(len(lengths), width or max(lengths), dtype=torch.long)
+    for row, length in enumerate(lengths):
+        source[row, :length] = torch.randint(4, VOCABULARY, (length,), generator=generator)
+        source[row, length - 1] = 3
+    return source, source != 0
+
+
+def targets(rows, length, seed=2):
+    tokens = torch.randint(4, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+    tokens[:, 0] = 2
+    return tokens
+
+
+@torch.inference_mode()
+def test_stepping_equals_reading_in_one_go(config):
+    model = model_of(config)
+    source, mask = sentences([7, 4, 5])
+    target = targets(3, 6)
+    read = model.predict(model(source, mask, target))
+    state = model.start(source, mask)
+    for place in range(6):
+        step = model.step(state, target[:, place])
+        state = step.state
+        torch.testing.assert_close(step.logits, read[:, place], atol=2e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_sentence_does_not_feel_its_neighbours(config):
+    model = model_of(config)
+    source, mask = sentences([9, 4, 6])
+    target = targets(3, 5)
+    together = model(source, mask, target)
+    for row, length in enumerate([9, 4, 6]):
+        alone = model(source[row : row + 1, :length], mask[row : row + 1, :length], target[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row], atol=2e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_position_does_not_see_what_comes_after_it(config):
+    model = model_of(config)
+    source, mask = sentences([6, 6])
+    target = targets(2, 8)
+    changed = target.clone()
+    changed[:, 5:] = (changed[:, 5:] + 1 - 4) % (VOCABULARY - 4) + 4
+    before, after = model(source, mask, target), model(source, mask, changed)
+    torch.testing.assert_close(before[:, :5], after[:, :5])
+    assert not torch.allclose(before[:, 5:], after[:, 5:])
+
+
+@torch.inference_mode()
+def test_selecting_rows_of_a_state_is_selecting_sentences(config):
+    model = model_of(config)
+    source, mask = sentences([7, 4, 5])
+    target = targets(3, 3)
+    rows = torch.tensor([2, 0, 0, 1])
+    state = model.start(source, mask)
+    for place in range(2):
+        state = model.step(state, target[:, place]).state
+    expected = model.step(state, target[:, 2]).logits[rows]
+    torch.testing.assert_close(model.step(select(state, rows), target[rows, 2]).logits, expected, atol=2e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_attention_sums_to_one_and_is_zero_on_padding(config):
+    model = model_of(config)
+    source, mask = sentences([7, 4])
+    maps = model.look(source, mask, targets(2, 5))
+    assert {m.kind for m in maps} == {"encoder", "decoder", "cross"}
+    assert len(maps) == 2 * (config.encoder_layers + 2 * config.decoder_layers)
+    for attention in maps:
+        sums = attention.weights.sum(-1)
+        torch.testing.assert_close(sums, torch.ones_like(sums))
+        if attention.kind != "decoder":
+            assert attention.weights[1, :, 4:].max() == 0
+        else:
+            assert attention.weights.triu(1).max() == 0
+
+
+@torch.inference_mode()
+def test_looking_reads_the_same_weights_that_translate(config):
+    """The visible and the fused path are one model: the hidden vectors agree."""
+    model = model_of(config)
+    source, mask = sentences([7, 4])
+    target = targets(2, 5)
+    fused = model(source, mask, target)
+    memory = model.decoder.project(model.encode(source, mask, []))
+    x = model.target_positions(model.target_embedding(target) * model.scale)
+    visible, _ = model.decoder(x, memory, mask[:, None, None], seen=[])
+    torch.testing.assert_close(visible, fused, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_wide_beam_finds_what_exhaustive_search_finds(config, seed):
+    """Vocabulary of 3 real tokens, at most 3 of them: 40 answers, all of which fit in the beam."""
+    vocabulary, longest = 7, 3
+    model = model_of(config, seed, vocabulary)
+    with torch.no_grad():  # sharper than a fresh model, so that answers differ clearly
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    source, mask = torch.tensor([[4, 6, 5, 3]]), torch.ones(1, 4, dtype=torch.bool)
+    found = search(model, source, mask, DecodeConfig(beam=40, length_penalty=1.0), max_lengths=longest, n_best=3)[0]
+    scored = []
+    for length in range(longest + 1):
+        for answer in itertools.product([4, 5, 6], repeat=length):
+            with torch.inference_mode():
+                logits = model.predict(model(source, mask, torch.tensor([[2, *answer]])))[0]
+            steps = logits.log_softmax(-1)
+            total = sum(float(steps[i, token]) for i, token in enumerate([*answer, 3]))
+            scored.append((total / length_penalty(length + 1.0, 1.0), list(answer)))
+    scored.sort(reverse=True)
+    assert [h.ids for h in found] == [answer for _, answer in scored[:3]]
+    assert found[0].score == pytest.approx(scored[0][0], abs=1e-4)
+
+
+def test_every_weight_learns(config):
+    """A gradient reaches each parameter: nothing in the network is for show."""
+    model = model_of(config).train()
+    source, mask = sentences([7, 4, 5])
+    logits = model.predict(model(source, mask, targets(3, 6)))
+    logits.log_softmax(-1)[..., 5].sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def test_the_same_seed_builds_the_same_model(config):
+    one, other = model_of(config, seed=3), model_of(config, seed=3)
+    for (name, a), (_, b) in zip(one.named_parameters(), other.named_parameters(), strict=True):
+        assert torch.equal(a, b), name

@@ -1,0 +1,158 @@
+"""Layers against their equations, written out as loops."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from kente.nn.attention import CrossAttention, SelfAttention, attend, dot_scores, join_heads, multi_head, split_heads
+from kente.nn.masks import causal_mask, padding_mask
+from kente.nn.positions import Learned, Rotary, Sinusoid, sinusoid
+from kente.nn.transformer import FeedForward, Residual
+
+
+def test_attend_is_the_weighted_sum_of_the_lectures():
+    """Lecture 000: h = sum_i a_i v_i with a_i proportional to exp(score_i); lecture 004: softmax(Q K' / sqrt(d)) V."""
+    torch.manual_seed(0)
+    queries, keys, values = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 4)
+    context, weights = attend(dot_scores(queries, keys), values)
+    for j in range(3):
+        scores = [math.exp(float(queries[j] @ keys[i]) / math.sqrt(4)) for i in range(5)]
+        expected = sum(score / sum(scores) * values[i] for i, score in enumerate(scores))
+        torch.testing.assert_close(context[j], expected)
+        torch.testing.assert_close(weights[j], torch.tensor(scores) / sum(scores))
+
+
+def test_a_masked_place_has_no_weight():
+    scores, values = torch.zeros(1, 2, 4), torch.eye(4)[None]
+    mask = torch.tensor([[[True, False, True, True], [True, False, False, False]]])
+    context, weights = attend(scores, values, mask)
+    torch.testing.assert_close(weights[0, 0], torch.tensor([1 / 3, 0, 1 / 3, 1 / 3]))
+    torch.testing.assert_close(context[0, 1], torch.tensor([1.0, 0, 0, 0]))
+
+
+def test_the_decoder_mask_is_the_table_of_lecture_004():
+    """<sos> Je vais bien: each word sees itself and what stands before it, nothing to its right."""
+    expected = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]).bool()
+    assert torch.equal(causal_mask(4), expected)
+    assert torch.equal(causal_mask(1, past=3), torch.ones(1, 4).bool())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_visible_and_fused_attention_are_equal(causal):
+    torch.manual_seed(0)
+    queries, keys, values = (torch.randn(2, 3, 6, 8) for _ in range(3))
+    mask = None if causal else padding_mask(torch.tensor([[True] * 6, [True] * 4 + [False] * 2]))
+    fused, none = multi_head(queries, keys, values, mask, causal=causal)
+    visible, weights = multi_head(queries, keys, values, mask, causal=causal, visible=True)
+    assert none is None and weights is not None
+    torch.testing.assert_close(fused, visible, atol=1e-5, rtol=1e-5)
+
+
+def test_heads_split_and_join():
+    x = torch.arange(24.0).view(1, 2, 12)
+    heads = split_heads(x, 3)
+    assert heads.shape == (1, 3, 2, 4)
+    torch.testing.assert_close(heads[0, 1, 0], torch.tensor([4.0, 5, 6, 7]))
+    assert torch.equal(join_heads(heads), x)
+
+
+def test_self_attention_is_multi_head_attention_of_torch():
+    """The same weights in nn.MultiheadAttention give the same answer."""
+    torch.manual_seed(0)
+    ours, theirs = SelfAttention(16, 4), nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    theirs.in_proj_weight.data.copy_(ours.query_key_value.weight)
+    theirs.out_proj.weight.data.copy_(ours.output.weight)
+    x, mask = torch.randn(2, 5, 16), torch.tensor([[True] * 5, [True, True, True, False, False]])
+    expected, expected_weights = theirs(x, x, x, key_padding_mask=~mask, average_attn_weights=False)
+    context, _, weights = ours(x, padding_mask(mask), visible=True)
+    torch.testing.assert_close(context, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=1e-5)
+
+
+def test_cross_attention_takes_queries_from_the_target_and_the_rest_from_the_source():
+    """Lecture 004: Q = M W_Q, K = R W_K, V = R W_V."""
+    torch.manual_seed(0)
+    ours, theirs = CrossAttention(16, 4), nn.MultiheadAttention(16, 4, bias=False, batch_first=True)
+    theirs.in_proj_weight.data.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
+    theirs.out_proj.weight.data.copy_(ours.output.weight)
+    target, source = torch.randn(2, 3, 16), torch.randn(2, 5, 16)
+    expected, _ = theirs(target, source, source)
+    context, weights = ours(target, ours.project(source))
+    assert weights is None
+    torch.testing.assert_close(context, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_sinusoid_is_the_equation_of_lecture_001():
+    table = sinusoid(50, 16)
+    for position in range(50):
+        for i in range(8):
+            angle = position / 10_000 ** (2 * i / 16)
+            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_sinusoid_of_width_four_is_the_matrix_of_lecture_004():
+    """I am good: rows are sin(pos), cos(pos), sin(pos/100), cos(pos/100)."""
+    expected = [[math.sin(p), math.cos(p), math.sin(p / 100), math.cos(p / 100)] for p in range(3)]
+    torch.testing.assert_close(sinusoid(3, 4), torch.tensor(expected))
+
+
+def test_sinusoid_goes_on_beyond_its_table():
+    layer = Sinusoid(8)
+    far = layer(torch.zeros(1, 3, 8), start=1000)
+    torch.testing.assert_close(far[0], sinusoid(1003, 8)[1000:])
+
+
+def test_learned_positions_beyond_the_last_share_it():
+    layer = Learned(4, 8)
+    out = layer(torch.zeros(1, 6, 8))
+    assert torch.equal(out[0, 3], out[0, 5]) and not torch.equal(out[0, 2], out[0, 3])
+
+
+def test_rotary_scores_depend_on_distance_only():
+    torch.manual_seed(0)
+    rotary, q, k = Rotary(8), torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
+
+    def score(query_place: int, key_place: int) -> float:
+        return float((rotary(q, query_place) * rotary(k, key_place)).sum())
+
+    assert score(5, 3) == pytest.approx(score(305, 303), abs=1e-4)
+    assert score(5, 3) != pytest.approx(score(5, 1), abs=1e-3)
+    assert rotary(q, 0) == pytest.approx(q)
+
+
+def test_attention_alone_is_blind_to_order():
+    """Lecture 000: ATT(A, B, C) = ATT(B, C, A) until positions are added."""
+    torch.manual_seed(0)
+    layer, x, order = SelfAttention(16, 4), torch.randn(1, 5, 16), torch.tensor([3, 0, 4, 1, 2])
+    plain, _, _ = layer(x)
+    moved, _, _ = layer(x[:, order])
+    torch.testing.assert_close(moved, plain[:, order], atol=1e-5, rtol=1e-5)
+    placed, _, _ = layer(Sinusoid(16)(x))
+    placed_moved, _, _ = layer(Sinusoid(16)(x[:, order]))
+    assert not torch.allclose(placed_moved, placed[:, order], atol=1e-2)
+
+
+def test_feed_forward_is_two_matrices_with_relu_between():
+    torch.manual_seed(0)
+    layer, x = FeedForward(4, 8, "relu", 0.0), torch.randn(3, 4)
+    expected = (x @ layer.inner.weight.T + layer.inner.bias).clamp(min=0) @ layer.outer.weight.T + layer.outer.bias
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_swiglu_gates():
+    torch.manual_seed(0)
+    layer, x = FeedForward(4, 8, "swiglu", 0.0), torch.randn(3, 4)
+    gate, value = layer.inner.weight[:8], layer.inner.weight[8:]
+    expected = (nn.functional.silu(x @ gate.T) * (x @ value.T)) @ layer.outer.weight.T
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_post_norm_and_pre_norm_put_the_norm_where_they_say():
+    x, norm = torch.randn(2, 4), nn.LayerNorm(4)
+    torch.testing.assert_close(Residual(norm, 0.0, pre=False)(x, torch.sin), norm(x + x.sin()))
+    torch.testing.assert_close(Residual(norm, 0.0, pre=True)(x, torch.sin), x + norm(x).sin())

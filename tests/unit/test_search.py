@@ -1,0 +1,411 @@
+"""Search against oracles: every sentence there is, a plain beam without stop rule, the distribution itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+from kente.config import DecodeConfig
+from kente.decode.beam import best_to_come
+from kente.decode.guards import LOOP_REPEATS, LOOP_TOKENS, forbid_repeats
+from kente.decode.hypothesis import CUT, LATE, LOOPED, NOTHING, length_penalty
+from kente.decode.search import SLACK, Hypothesis, search
+from kente.models.interface import AttentionMap, Generator, Step
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+
+@dataclass
+class Memory:
+    key: Tensor  # (B,) stands for the source and everything read so far
+
+
+class Toy:
+    """A model whose next word depends on source and history through a table of random logits."""
+
+    def __init__(self, seed: int = 0, vocabulary: int = 8, spread: float = 2.0, rows: int = 9973) -> None:
+        self.table = torch.randn(rows, vocabulary, generator=torch.Generator().manual_seed(seed)) * spread
+        self.batches: list[int] = []
+
+    def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+        key = torch.zeros(len(source), dtype=torch.long)
+        for column, mask in zip(source.T, source_mask.T, strict=True):
+            key = torch.where(mask, self.mix(key, column), key)
+        return Memory(key)
+
+    def step(self, state: Memory, tokens: Tensor) -> Step:
+        self.batches.append(len(tokens))
+        key = self.mix(state.key, tokens)
+        return Step(self.logits(key), Memory(key))
+
+    def mix(self, key: Tensor, token: Tensor) -> Tensor:
+        return (key * 31 + token + 1) % len(self.table)
+
+    def logits(self, key: Tensor) -> Tensor:
+        return self.table[key]
+
+    def look(self, source: Tensor, source_mask: Tensor, target: Tensor) -> list[AttentionMap]:
+        return []
+
+
+class Fixed(Toy):
+    """The same logits at every step."""
+
+    def __init__(self, logits: list[float]) -> None:
+        super().__init__(rows=1, vocabulary=len(logits))
+        self.table = torch.tensor([logits])
+
+
+def batch(*rows: list[int]) -> tuple[Tensor, Tensor]:
+    width = max(map(len, rows))
+    source = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+    return source, source != PAD
+
+
+SENTENCES = [[5, 6, EOS], [4, EOS], [7, 7, 7, 5, EOS], [6, 4, 5, EOS], [4, 5, EOS]]
+
+
+@dataclass
+class Oracle:
+    """Beam search in plain Python, one sentence, no stop rule. A beam wide enough is exhaustive search."""
+
+    model: Toy
+    source: list[int]
+    cap: int
+    power: float
+    found: list[tuple[float, float, list[int]]] = field(default_factory=list)
+
+    def continuations(self, ids: list[int], total: float) -> list[tuple[float, list[int], int]]:
+        source, mask = batch(self.source)
+        state = self.model.start(source, mask)
+        for token in [BOS, *ids]:
+            step = self.model.step(state, torch.tensor([token]))
+            state = step.state
+        scores = torch.log_softmax(step.logits[0], -1).tolist()
+        allowed = [EOS] if len(ids) == self.cap else range(EOS, len(scores))
+        return [(total + scores[token], ids, token) for token in allowed]
+
+    def run(self, beam: int) -> list[tuple[float, float, list[int]]]:
+        living: list[tuple[float, list[int]]] = [(0.0, [])]
+        while living:
+            candidates = [c for total, ids in living for c in self.continuations(ids, total)]
+            candidates.sort(key=lambda c: -c[0])
+            for total, ids, token in candidates[:beam]:
+                if token == EOS:
+                    self.found.append((total / ((5 + len(ids) + 1) / 6) ** self.power, total, ids))
+            living = [(total, [*ids, token]) for total, ids, token in candidates[: 2 * beam] if token != EOS][:beam]
+        return sorted(self.found, key=lambda f: -f[0])
+
+
+def same(found: list[Hypothesis], wanted: list[tuple[float, float, list[int]]]) -> None:
+    assert [h.ids for h in found] == [ids for _, _, ids in wanted]
+    assert [h.score for h in found] == pytest.approx([score for score, _, _ in wanted], abs=1e-4)
+    assert [h.log_probability for h in found] == pytest.approx([total for _, total, _ in wanted], abs=1e-4)
+
+
+def test_toys_fit_the_contract() -> None:
+    model: Generator = Toy()
+    assert model.step(model.start(*batch([4, EOS])), torch.tensor([BOS])).logits.shape == (1, 8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("power", [0.0, 0.6, 1.0, 2.5, -0.5])
+def test_a_beam_that_holds_everything_finds_what_exhaustive_search_finds(seed: int, power: float) -> None:
+    model = Toy(seed, vocabulary=7)
+    sources = SENTENCES[:2]
+    found = search(model, *batch(*sources), DecodeConfig(beam=120, length_penalty=power), n_best=4, max_lengths=4)
+    for source, answers in zip(sources, found, strict=True):
+        same(answers, Oracle(model, source, 4, power).run(10**6)[:4])
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("beam", [2, 3, 5])
+def test_the_stop_rule_loses_nothing_of_a_narrow_beam(seed: int, beam: int) -> None:
+    model, power = Toy(seed, spread=3.0), (0.0, 1.0, 1.4)[seed % 3]
+    found = search(model, *batch(*SENTENCES), DecodeConfig(beam=beam, length_penalty=power), n_best=2, max_lengths=7)
+    for source, answers in zip(SENTENCES, found, strict=True):
+        same(answers, Oracle(model, source, 7, power).run(beam)[:2])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_takes_the_likeliest_token_each_time(seed: int) -> None:
+    model = Toy(seed)
+    for source, (best,) in zip(
+        SENTENCES, search(model, *batch(*SENTENCES), DecodeConfig(beam=1), max_lengths=7), strict=True
+    ):
+        oracle, ids, total, token = Oracle(model, source, 7, 1.0), [], 0.0, UNK
+        while token != EOS:
+            total, before, token = max(oracle.continuations(ids, total))
+            ids = [*before, token]
+        same([best], [(total / length_penalty(float(len(ids)), 1.0), total, ids[:-1])])
+
+
+def test_a_row_stops_as_soon_as_nothing_living_can_win() -> None:
+    sure = Fixed([0, 0, 0, 20.0, 1, 1])
+    (best,) = search(sure, *batch([5] * 30 + [EOS]), DecodeConfig(beam=4))[0]
+    assert best.ids == [] and best.finished and len(sure.batches) == 1
+
+
+def test_the_bound_is_the_best_any_continuation_could_score() -> None:
+    totals, caps = torch.tensor([[-2.0, -7.0]]), torch.tensor([9])
+    for power in (0.0, 0.7, 1.0, 2.0, -0.5):
+        every_length = torch.stack([totals / length_penalty(float(length), power) for length in range(4, 11)])
+        assert torch.allclose(best_to_come(totals, 3, caps, power), every_length.amax(0))
+
+
+SETTINGS = [
+    DecodeConfig(beam=1),
+    DecodeConfig(beam=4),
+    DecodeConfig(sample=True, seed=3, temperature=1.3),
+    DecodeConfig(beam=3, no_repeat=2),
+]
+
+
+@pytest.mark.parametrize("config", SETTINGS, ids=["greedy", "beam", "sample", "no_repeat"])
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_an_answer_does_not_depend_on_its_neighbours(config: DecodeConfig, n_best: int) -> None:
+    model = Toy(5)
+    alone = [search(model, *batch(source), config, n_best=n_best)[0] for source in SENTENCES]
+    together = search(model, *batch(*SENTENCES), config, n_best=n_best)
+    backwards = search(model, *batch(*SENTENCES[::-1], [4] * 40 + [EOS]), config, n_best=n_best)
+    assert alone == together == backwards[len(SENTENCES) - 1 :: -1]
+
+
+def test_finished_rows_leave_the_batch() -> None:
+    model = Toy(1, spread=3.0)
+    answers = search(model, *batch(*SENTENCES), DecodeConfig(beam=1))
+    assert len(model.batches) == max(len(best.ids) for (best,) in answers) + 1
+    assert model.batches[0] == 5 and model.batches[-1] < 5
+    model.batches.clear()
+    search(model, *batch(*SENTENCES), DecodeConfig(beam=6))
+    assert model.batches[0] == 5 and max(model.batches) <= 30 and model.batches[-1] < 30
+
+
+def test_n_best_is_sorted_distinct_and_begins_with_the_best() -> None:
+    found = search(Toy(2), *batch(*SENTENCES), DecodeConfig(beam=6), n_best=6)
+    single = search(Toy(2), *batch(*SENTENCES), DecodeConfig(beam=6))
+    for answers, (best,) in zip(found, single, strict=True):
+        assert len(answers) == 6 and len({tuple(h.ids) for h in answers}) == 6
+        assert [h.score for h in answers] == sorted((h.score for h in answers), reverse=True)
+        assert answers[0] == best
+
+
+def test_asking_for_more_than_the_beam_widens_it() -> None:
+    assert search(Toy(2), *batch([4, EOS]), DecodeConfig(beam=1), n_best=4) == search(
+        Toy(2), *batch([4, EOS]), DecodeConfig(beam=4), n_best=4
+    )
+
+
+@pytest.mark.parametrize("config", SETTINGS[:3], ids=["greedy", "beam", "sample"])
+def test_special_ids_are_never_written(config: DecodeConfig) -> None:
+    tempting = Fixed([9.0, 9.0, 9.0, 0.0, 1.0, 0.5])
+    for answers in search(tempting, *batch([4, EOS], [5, EOS]), config, n_best=2):
+        assert all(token > EOS for h in answers for token in h.ids)
+
+
+@pytest.mark.parametrize("config", SETTINGS[:3], ids=["greedy", "beam", "sample"])
+def test_a_forced_beginning_is_written_and_counts_with_its_probability(config: DecodeConfig) -> None:
+    model, prefix = Toy(3), [[7, 7, 4], [], [5], [6, 6], []]
+    found = search(model, *batch(*SENTENCES), config, prefix=prefix, n_best=2)
+    free = search(model, *batch(*SENTENCES), config, n_best=2)
+    for source, begin, answers, unforced in zip(SENTENCES, prefix, found, free, strict=True):
+        assert all(h.ids[: len(begin)] == begin for h in answers)
+        assert begin or answers == unforced
+        for h in answers:
+            totals = [0.0]
+            for place, token in enumerate([*h.ids, EOS]):
+                scores = Oracle(model, source, 10**6, 1.0).continuations(h.ids[:place], totals[-1])
+                totals.append(scores[token - EOS][0])
+            assert h.log_probability == pytest.approx(totals[-1], abs=1e-3)
+
+
+def test_a_forced_beginning_may_be_longer_than_the_cap_and_impossible_to_the_model() -> None:
+    logits = [0.0, 0.0, 0.0, 1.0, 1.0, -math.inf]
+    for beam in (1, 3):
+        (best,) = search(Fixed(logits), *batch([4, EOS]), DecodeConfig(beam=beam), prefix=[[5, 1, 5]], max_lengths=2)[0]
+        assert best.ids == [5, 1, 5]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_answers_end_at_the_cap_of_their_own_source(beam: int) -> None:
+    endless = Toy(0, vocabulary=60)
+    endless.table[:, EOS] = -30.0
+    config = DecodeConfig(beam=beam, max_ratio=2.5, no_repeat=3)
+    short, long = search(endless, *batch([4, EOS], [4] * 9 + [EOS]), config)
+    assert [len(short[0].ids), len(long[0].ids)] == [int(2.5 * 2) + SLACK, int(2.5 * 10) + SLACK]
+    for h in (short[0], long[0]):
+        assert not h.finished and h.warnings == (CUT,)
+    capped = search(endless, *batch([4, EOS], [4] * 9 + [EOS]), config, max_lengths=[3, 5])
+    assert [len(answers[0].ids) for answers in capped] == [3, 5]
+
+
+def test_an_answer_that_ends_at_the_cap_by_itself_is_not_cut() -> None:
+    class Exact(Toy):
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            done = state.key >= 3
+            logits = torch.full((len(tokens), 6), -9.0)
+            logits[torch.arange(len(tokens)), torch.where(done, EOS, 4)] = 9.0
+            return Step(logits, Memory(state.key + 1))
+
+        def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+            return Memory(torch.zeros(len(source), dtype=torch.long))
+
+    for beam in (1, 2):
+        (best,) = search(Exact(), *batch([4, EOS]), DecodeConfig(beam=beam), max_lengths=3)[0]
+        assert best == Hypothesis([4, 4, 4], best.score, best.log_probability, True, ())
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 5])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_endless_loops_are_broken(period: int, beam: int) -> None:
+    class Stuck(Toy):
+        """Writes 4, 5, ..., 4, 5, ... and never ends by itself."""
+
+        def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+            return Memory(torch.zeros(len(source), dtype=torch.long))
+
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            logits = torch.zeros(len(tokens), 12)
+            logits[:, EOS] = 2.0
+            logits[torch.arange(len(tokens)), 4 + state.key % period] = 12.0
+            return Step(logits, Memory(state.key + 1))
+
+    (best,) = search(Stuck(), *batch([4] * 60 + [EOS]), DecodeConfig(beam=beam))[0]
+    repeats = max(LOOP_REPEATS, math.ceil(LOOP_TOKENS / period))
+    assert best.warnings == (LOOPED,) and best.finished
+    assert best.ids == [4 + place % period for place in range(repeats * period)]
+
+
+def test_honest_repetition_is_left_alone() -> None:
+    answer = [4, 4, 4, 4, 5, 6, 5, 6, 5, 6, 7, 7, 7, 7, 7, EOS]
+
+    class Honest(Toy):
+        def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+            return Memory(torch.zeros(len(source), dtype=torch.long))
+
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            logits = torch.zeros(len(tokens), 9)
+            logits[torch.arange(len(tokens)), torch.tensor(answer)[state.key.clamp(max=15)]] = 20.0
+            return Step(logits, Memory(state.key + 1))
+
+    for beam in (1, 4):
+        (best,) = search(Honest(), *batch([4] * 20 + [EOS]), DecodeConfig(beam=beam))[0]
+        assert best.ids == answer[:-1] and best.warnings == ()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_no_run_of_tokens_is_written_twice(length: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    tokens = torch.randint(4, 7, (40, 12), generator=generator)
+    tokens[:, 0] = BOS
+    scores = torch.zeros(40, 8)
+    forbid_repeats(scores, tokens, length)
+    for row, allowed in zip(tokens.tolist(), (scores == 0).tolist(), strict=True):
+        runs = {tuple(row[i : i + length]) for i in range(len(row) - length + 1)}
+        assert allowed == [(*row[len(row) - length + 1 :], token) not in runs for token in range(8)]
+    untouched = torch.zeros(40, 8)
+    forbid_repeats(untouched, tokens[:, : length - 1], length)
+    assert (untouched == 0).all()
+
+
+def test_no_repeat_holds_in_whole_answers() -> None:
+    endless = Toy(4, vocabulary=12)
+    endless.table[:, EOS] = -20.0
+    for beam in (1, 3):
+        for (best,) in search(endless, *batch(*SENTENCES), DecodeConfig(beam=beam, no_repeat=2)):
+            pairs = list(zip(best.ids, best.ids[1:], strict=False))
+            assert len(pairs) > 15 and len(set(pairs)) == len(pairs)
+
+
+def frequencies(config: DecodeConfig, logits: list[float], draws: int = 4000) -> Tensor:
+    answers = search(Fixed(logits), *batch([4, EOS]), config, n_best=draws, max_lengths=1)[0]
+    first = torch.tensor([h.ids[0] if h.ids else EOS for h in answers])
+    return torch.bincount(first, minlength=len(logits)).double()
+
+
+LOGITS = [3.0, 2.0, 1.0, 0.2, 1.5, -0.5, 0.9, 0.0]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
+def test_samples_follow_the_distribution(temperature: float) -> None:
+    counts = frequencies(DecodeConfig(sample=True, temperature=temperature), LOGITS)
+    wanted = torch.softmax(torch.tensor([-math.inf] * 3 + LOGITS[3:]).double() / temperature, -1) * 4000
+    chi_square = ((counts - wanted)[3:] ** 2 / wanted[3:]).sum()
+    assert counts[:3].sum() == 0
+    assert chi_square < 18.5  # 4 degrees of freedom: exceeded by chance once in a thousand; the seed is fixed
+
+
+def test_top_k_and_top_p_cut_the_tail_and_keep_the_proportions() -> None:
+    likeliest = frequencies(DecodeConfig(sample=True, top_k=2), LOGITS)
+    assert likeliest.nonzero()[:, 0].tolist() == [4, 6]
+    assert likeliest[4] / likeliest[6] == pytest.approx(math.exp(0.6), rel=0.1)
+    share = torch.softmax(torch.tensor(LOGITS[3:]), -1)
+    just_two = float(share[1] + share[3]) - 1e-3
+    assert frequencies(DecodeConfig(sample=True, top_p=just_two), LOGITS).nonzero()[:, 0].tolist() == [4, 6]
+    assert frequencies(DecodeConfig(sample=True, top_p=just_two + 2e-3), LOGITS).count_nonzero() == 3
+    assert frequencies(DecodeConfig(sample=True, top_p=0.01), LOGITS)[4] == 4000
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
+    def draw(seed: int) -> list[list[Hypothesis]]:
+        return search(Toy(1), *batch(*SENTENCES), DecodeConfig(sample=True, seed=seed), n_best=3)
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    assert len({tuple(h.ids) for h in draw(1)[0]}) > 1
+
+
+def test_samples_carry_the_probability_of_the_model_and_come_best_first() -> None:
+    config = DecodeConfig(sample=True, temperature=3.0, top_k=3)
+    for source, answers in zip(SENTENCES, search(Toy(1), *batch(*SENTENCES), config, n_best=4), strict=True):
+        assert [h.score for h in answers] == sorted((h.score for h in answers), reverse=True)
+        forced = search(Toy(1), *batch(source), DecodeConfig(), prefix=[answers[0].ids], max_lengths=0)[0][0]
+        assert forced.log_probability == pytest.approx(answers[0].log_probability, abs=1e-4)
+
+
+@pytest.mark.parametrize("config", SETTINGS[:3], ids=["greedy", "beam", "sample"])
+def test_out_of_time_hands_back_what_there_is(config: DecodeConfig) -> None:
+    endless = Toy(0, vocabulary=40)
+    endless.table[:, EOS] = -30.0
+    calls = iter([False, False, False, True])
+    (best,) = search(endless, *batch([4, EOS]), config, deadline=lambda: next(calls))[0]
+    assert len(best.ids) == 3 and not best.finished and best.warnings == (LATE,)
+    assert best.score == pytest.approx(best.log_probability / length_penalty(3.0, 1.0))
+
+
+def test_a_deadline_may_raise() -> None:
+    def gone() -> bool:
+        raise ConnectionAbortedError
+
+    with pytest.raises(ConnectionAbortedError):
+        search(Toy(), *batch([4, EOS]), DecodeConfig(), deadline=gone)
+
+
+@pytest.mark.parametrize("config", SETTINGS[:3], ids=["greedy", "beam", "sample"])
+def test_a_broken_model_gives_no_answer_and_leaves_the_others_alone(config: DecodeConfig) -> None:
+    model = Toy(6)
+    source, mask = batch(*SENTENCES)
+    sick = model.mix(model.start(source, mask).key[1:2], torch.tensor([BOS]))
+    healthy = search(model, source, mask, config)
+    model.table[sick] = math.nan
+    answers = search(model, source, mask, config)
+    assert answers[1][0].ids == [] and answers[1][0].warnings == (NOTHING,) and not answers[1][0].finished
+    assert math.isfinite(answers[1][0].score)
+    assert answers[2:] == healthy[2:] and answers[0] == healthy[0]
+
+
+def test_no_rows_no_answers() -> None:
+    assert search(Toy(), torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 3, dtype=torch.bool), DecodeConfig()) == []
+
+
+def test_nothing_of_a_search_asks_for_gradients() -> None:
+    class Watched(Toy):
+        def logits(self, key: Tensor) -> Tensor:
+            assert torch.is_inference_mode_enabled()
+            return super().logits(key)
+
+    search(Watched(), *batch([4, EOS]), DecodeConfig())

@@ -1,0 +1,138 @@
+"""Where sentences end, in many scripts, and where they only seem to."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
+
+TWO_OR_MORE = [
+    ["It rains.", "We stay in."],
+    ["Stop!", "Who goes there?", "A friend."],
+    ["He said “no.”", "She left."],
+    ["(It was late.)", "Nobody came."],
+    ["Was it true?!", "Yes."],
+    ["Es war 1989.", "Die Mauer fiel."],
+    ["¡Hola!", "¿Qué tal?"],
+    ["Il part.", "« Adieu », dit-il."],
+    ["It rains.", "- So what?"],
+    ["a man sleeps .", "a dog runs ."],
+    ["A man sleeps .", "A dog runs !", "Good ."],
+    ["今天下雨。", "我们在家。"],
+    ["行くの？", "はい！", "行こう。"],
+    ["बारिश हो रही है।", "हम घर पर हैं।"],
+    ["ዛሬ ዝናብ ነው።", "ቤት ነን።"],
+    ["هل تمطر؟", "نعم."],
+    ["Идёт дождь.", "Мы дома."],
+    ["Ɛyɛ anwonwa.", "Ɔbɛba."],
+]
+
+ONE = [
+    "It rains.",
+    "Mr. Smith met Dr. Jones and Mrs. Brown.",
+    "Wir essen z.B. Äpfel und d.h. Obst.",
+    "Take fruit, e.g. Apples or i.e. Pears.",
+    "J. S. Bach and J.R.R. Tolkien never met.",
+    "The U.S. Army left.",
+    "Pi is 3.14 and 1.000 is a thousand.",
+    "Am 3. Oktober feiern wir.",
+    "Ludwig XIV. König von Frankreich",
+    "See Fig. 3 and No. 5 on pp. 40.",
+    "Well... I do not know.",
+    "Well… I do not know.",
+    "Wait . . . What ?",
+    "“Stop!” she cried.",
+    "« Vraiment ? » dit-il.",
+    "Write to someone.else@example.org or see www.example.org today",
+    "「行く。」と言った",
+    "no end mark at all",
+    "...",
+    "?!",
+    ".",
+    "e . g . apples",
+    "He won 3-2. 40 people watched",
+]
+
+
+@pytest.mark.parametrize("sentences", TWO_OR_MORE, ids=lambda s: s[0])
+def test_sentences_are_told_apart(sentences: list[str]) -> None:
+    spaced = "" if any(mark in sentences[0] for mark in "。？") and "هل" not in sentences[0] else " "
+    found = split_sentences(spaced.join(sentences))
+    assert [s.text for s in found] == sentences
+    assert [s.gap for s in found] == [spaced] * (len(sentences) - 1) + [""]
+
+
+@pytest.mark.parametrize("text", ONE)
+def test_what_only_looks_like_an_end_does_not_split(text: str) -> None:
+    assert split_sentences(text) == [Sentence(text)]
+
+
+@pytest.mark.parametrize("left", [s[0] for s in TWO_OR_MORE])
+@pytest.mark.parametrize("between", ["  ", "\t", "\u00a0", " \u3000"])
+def test_any_space_between_sentences_becomes_one(left: str, between: str) -> None:
+    assert split_sentences(f" {left}{between}Then more. ") == [Sentence(left, " "), Sentence("Then more.")]
+
+
+def test_line_breaks_always_split_and_are_kept() -> None:
+    assert split_sentences("a title\n\nThe text. It ends.\r\nand more\n") == [
+        Sentence("a title", "\n\n"),
+        Sentence("The text.", " "),
+        Sentence("It ends.", "\n"),
+        Sentence("and more"),
+    ]
+    assert split_sentences("\n one \n") == [Sentence("one")]
+
+
+def test_blank_text_has_no_sentences() -> None:
+    for text in ("", " ", "\n\n", "\t \u00a0\u3000"):
+        assert split_sentences(text) == [] and is_blank(text)
+    assert is_blank("\u200b\ufeff\x00 \u200e") and not is_blank(" .\u200b") and not is_blank("\ue000")
+
+
+@given(st.text(alphabet=st.sampled_from("aB .!?…。？।\"”)(«»\n\t\u00a0३1é我-'"), max_size=60))
+def test_nothing_but_space_is_ever_lost(text: str) -> None:
+    found = split_sentences(text)
+    assert "".join("".join(s.text for s in found).split()) == "".join(text.split())
+    assert all(s.text and s.text == s.text.strip() for s in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ". " * 250_000,
+        "!" * 500_000,
+        "A. " * 150_000,
+        "a\n" * 200_000,
+        "a" + "\n" * 500_000 + "b",
+        "。" * 300_000,
+        "(" * 400_000,
+        " " * 500_000 + "x",
+    ],
+)
+def test_time_is_linear_in_the_text(text: str) -> None:
+    started = time.perf_counter()
+    split_sentences(text)
+    assert time.perf_counter() - started < 3
+
+
+def test_long_sentences_are_cut_at_a_clause_near_the_middle() -> None:
+    first, second = cut_in_two(Sentence("one two, three four five, six seven eight", "\n"))
+    assert (first, second) == (Sentence("one two, three four five,", " "), Sentence("six seven eight", "\n"))
+    assert cut_in_two(Sentence("我们今天在家，明天出去")) == [Sentence("我们今天在家，", ""), Sentence("明天出去")]
+
+
+def test_without_clauses_between_words_and_without_words_in_scripts_that_have_no_spaces() -> None:
+    assert [s.text for s in cut_in_two(Sentence("x, bbb cc dd ee ffff"))] == ["x, bbb cc", "dd ee ffff"]
+    assert [s.text for s in cut_in_two(Sentence("我们今天在家"))] == ["我们今", "天在家"]
+    assert cut_in_two(Sentence("unbreakable")) == []
+
+
+def test_spaces_are_put_where_the_target_needs_them() -> None:
+    assert glue("It rains.", "") == " "
+    assert glue("下雨。", "") == ""
+    assert glue("下雨。", " ") == " "
+    assert glue("It rains.", "\n") == "\n"
