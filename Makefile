@@ -17,7 +17,7 @@ help:  ## show this list
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Kente needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.12 ...")'
-	@echo "Installing Kente and its tools into $(VENV): about a minute the first time"
+	@echo "Installing Kente and its tools into $(VENV): one or two minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@

@@ -21,9 +21,9 @@ class CleaningConfig:
     """What a pair must look like to be trained on."""
 
     max_words: int = 200
-    """Drop a pair when either side has more words (or, in scripts written without spaces, more than four times as many characters)."""
+    """Drop a pair when either side has more words, or more than 20 characters for each of them (4 in scripts without spaces)."""
     max_ratio: float = 4.0
-    """Drop a pair when one side is this many times longer than the other, in characters and allowing for short lines; 0 keeps all."""
+    """Drop a pair when one side is this many times longer than usual beside the other (in characters, short lines may differ more); 0 keeps all."""
     duplicates: Literal["drop", "keep"] = "drop"
     """What to do with a pair that stands in the corpus twice."""
     identical: Literal["drop", "keep"] = "drop"

@@ -29,6 +29,12 @@ class DiskFull(KenteError):
     """The disk has no room left; what stood there before still stands."""
 
 
+class NoRun(RunError):
+    """There is no run where one was named."""
+
+    exit_code = 2
+
+
 class Diverged(KenteError):
     """Training went wrong in numbers; the last good checkpoint stands."""
 

@@ -44,7 +44,7 @@ from kente.checkpoints import (
 )
 from kente.config import Config
 from kente.configfile import config_hash, dump_config, load_config
-from kente.errors import DiskFull, RunError
+from kente.errors import DiskFull, NoRun, RunError
 from kente.reporting import SILENT, Reporter
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Run:
             problem = f"{path} is not a run: it is {f'a folder without {CONFIG}' if path.is_dir() else 'a file'}"
         near = _runs_near(path)
         hint = f"did you mean {near}?" if near else "`kente train --source F --target F --out RUN` makes one"
-        raise RunError(f"{problem}; {hint}")
+        raise NoRun(f"{problem}; {hint}")
 
     def write_config(self, config: Config) -> None:
         """Make `config` the run's settings."""

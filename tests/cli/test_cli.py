@@ -283,3 +283,20 @@ def test_a_recipe_is_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summary", "tiny", "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
     assert numbers["parameters"] > 0 and numbers["layers"]
+
+
+def test_check_reports_on_a_corpus_and_fails_when_its_sides_do_not_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = [f"line {number} of the text ." for number in range(60)]
+    (tmp_path / "a.en").write_text("\n".join(numbers) + "\n", encoding="utf-8")
+    (tmp_path / "a.fr").write_text("\n".join(f"le {line}" for line in numbers) + "\n", encoding="utf-8")
+    (tmp_path / "short.fr").write_text("\n".join(numbers[:-1]) + "\n", encoding="utf-8")
+    both = ["--source", str(tmp_path / "a.en"), "--target", str(tmp_path / "a.fr")]
+    assert main(["check", *both]) == 0
+    assert "60 pairs" in capsys.readouterr().out
+    assert main(["check", *both, "--test-source", both[1], "--test-target", both[3], "--json"]) in (0, 1)
+    assert isinstance(json.loads(capsys.readouterr().out), dict)
+    assert main(["check", *both[:3], str(tmp_path / "short.fr")]) in (1, 2)
+    streams = capsys.readouterr()
+    assert "60" in streams.out + streams.err and "59" in streams.out + streams.err

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
-import resource
 import subprocess
 import sys
 import unicodedata
-import zlib
 from pathlib import Path
 
 import pytest
@@ -22,12 +20,12 @@ from kente.data.doctor import examine
 from kente.errors import CorpusError
 
 pytestmark = pytest.mark.timeout(60)
-_GOOD = b"".join(f"good line number {n}\n".encode() for n in range(1, 5))
-_GOOD_TARGET = b"".join(f"la ligne {n} est bonne\n".encode() for n in range(1, 5))
+_GOOD = b"".join(f"good line number {n}\n".encode() for n in range(1, 10))
+_GOOD_TARGET = b"".join(f"la ligne {n} est bonne\n".encode() for n in range(1, 10))
 _STACKED = "e" + "\u0301\u0323" * 500
-_OTHER = "une autre ligne que voici".encode()
+_OTHER = b"une autre ligne que voici"
 
-# the second line of five, what the other side says there, and what becomes of the pair: kept (None) or the reason
+# the second line of ten, what the other side says there, and what becomes of the pair: kept (None) or the reason
 ACCEPTED = {
     "a BOM in the middle": ("\ufeffa line after a mark".encode(), _OTHER, None),
     "CRLF": (b"a line from Windows\r", _OTHER + b"\r", None),
@@ -74,18 +72,17 @@ def test_faults_of_content_are_counted_and_move_no_other_line(tmp_path: Path, fa
     cleaner = Cleaner(CleaningConfig())
     kept = list(cleaner.clean(corpus))
     numbers = [(pair.source.split()[-1], pair.target.split()[2]) for pair in kept if pair.source.startswith("good")]
-    assert numbers == [(n, n) for n in "1234"]
-    expected_line = 3 if fault == "a duplicate" else 2  # of two equal pairs the first is kept
+    assert numbers == [(n, n) for n in "123456789"]
     if reason is None:
-        assert (cleaner.report.kept, cleaner.report.dropped) == (5, {})
+        assert (cleaner.report.kept, cleaner.report.dropped) == (10, {})
         assert kept[1].source.encode() == source.removesuffix(b"\r")
     else:
         assert cleaner.report.dropped == {reason: 1}
         example = cleaner.report.examples[reason][0]
-        assert example.line == (2 if fault != "a duplicate" else example.line) and expected_line
+        assert example.line == 2
         assert len(example.source) <= 400 and example.source.isprintable()
     report = examine(corpus)  # the doctor says something about each of them
-    assert report.pairs == 5
+    assert report.pairs == 10
     assert all(line.isprintable() for line in report.lines())
 
 
@@ -106,7 +103,10 @@ def test_the_doctor_names_odd_characters(tmp_path: Path, kind: str, seen: str) -
 
 _UTF16 = "good line\nof text\n"
 REFUSED = {
-    "UTF-16 with a mark": (_UTF16.encode("utf-16"), r"bad\.en:1: UTF-16 or UTF-32 text, not UTF-8; convert it: iconv -f UTF-16"),
+    "UTF-16 with a mark": (
+        _UTF16.encode("utf-16"),
+        r"bad\.en:1: UTF-16 or UTF-32 text, not UTF-8; convert it: iconv -f UTF-16",
+    ),
     "UTF-16, little end": (_UTF16.encode("utf-16-le"), r"bad\.en:1: UTF-16"),
     "UTF-16, big end": (_UTF16.encode("utf-16-be"), r"bad\.en:1: UTF-16"),
     "UTF-32": (_UTF16.encode("utf-32"), r"bad\.en:1: UTF-16 or UTF-32"),
@@ -115,15 +115,18 @@ REFUSED = {
     "an overlong form": (b"\xc0\xaf\n", r"bad\.en:1: not UTF-8 \(byte 0xc0, byte 1"),
     "a cut character": (b"one\n\xe2\x82", r"bad\.en:2: not UTF-8"),
     "beyond Unicode": (b"\xf5\x80\x80\x80", r"bad\.en:1: not UTF-8"),
-    "truncated gzip": (gzip.compress(os.urandom(5_000).hex().encode() + b"\n")[:-2_000], r"bad\.en:1: the gzip data is cut short"),
+    "truncated gzip": (
+        gzip.compress(os.urandom(5_000).hex().encode() + b"\n")[:-2_000],
+        r"bad\.en:1: the gzip data is cut short",
+    ),
     "gzip header only": (gzip.compress(b"x")[:10], r"bad\.en:1: the gzip data is cut short"),
     "damaged gzip": (gzip.compress(b"x\n" * 99)[:-8] + bytes(8), r"bad\.en:\d+: the gzip data is damaged"),
     "gzip then rubbish": (gzip.compress(b"x\n") + b"rubbish", r"bad\.en:\d+: the gzip data is damaged"),
     "a zip archive": (b"PK\x03\x04" + bytes(30), r"bad\.en is a zip archive \(or an office document\)"),
     "xz": (b"\xfd7zXZ\x00", r"bad\.en is compressed with xz"),
     "a line without end": (b"one\n" + b"x" * (MAX_LINE_BYTES + 1), r"bad\.en:2: a line of more than 10,000,000 bytes"),
-    "one line short": (_GOOD[: _GOOD.rindex(b"good")], r"bad\.en has 3 lines but .*bad\.fr has 4"),
-    "one line more": (_GOOD + b"more\n", r"bad\.en has 5 lines but .*bad\.fr has 4"),
+    "one line short": (_GOOD[: _GOOD.rindex(b"good")], r"bad\.en has 8 lines but .*bad\.fr has 9"),
+    "one line more": (_GOOD + b"more\n", r"bad\.en has 10 lines but .*bad\.fr has 9"),
 }
 
 
@@ -138,19 +141,49 @@ def test_faults_of_structure_are_refused_with_file_and_line(tmp_path: Path, faul
 
 
 PAIRS_REFUSED = {
-    "missing tab": ("a.tsv", b"one\tun\ntwo deux\n", None, r"a\.tsv:2: 1 column, but column 2 is wanted; columns are separated by tabs"),
+    "missing tab": (
+        "a.tsv",
+        b"one\tun\ntwo deux\n",
+        None,
+        r"a\.tsv:2: 1 column, but column 2 is wanted; columns are separated by tabs",
+    ),
     "missing column": ("a.tsv", b"one\tun\n", ("1", "3"), r"a\.tsv:1: 2 columns, but column 3 is wanted"),
     "column zero": ("a.tsv", b"one\tun\n", ("0", "1"), r"columns are counted from 1"),
-    "no such header": ("a.tsv", b"id\ten\tfr\n", ("en", "tw"), r"a\.tsv:1: no column called 'tw' in the header row.*3 columns: id, en, fr"),
+    "no such header": (
+        "a.tsv",
+        b"id\ten\tfr\n",
+        ("en", "tw"),
+        r"a\.tsv:1: no column called 'tw' in the header row.*3 columns: id, en, fr",
+    ),
     "not JSON": ("a.jsonl", b'{"source": "a", "target": "b"}\n{"source"\n', None, r"a\.jsonl:2: not JSON"),
     "JSON too deep": ("a.jsonl", b"[" * 200_000, None, r"a\.jsonl:1: not JSON"),
     "a huge number": ("a.jsonl", b'{"source": ' + b"9" * 5_000 + b"}", None, r"a\.jsonl:1: not JSON"),
     "a list": ("a.jsonl", b'["a", "b"]\n', None, r"a\.jsonl:1: a JSON list; one object per line is wanted"),
-    "missing key": ("a.jsonl", b'{"en": "a", "fr": {"x": "b"}}\n', None, r"a\.jsonl:1: no key 'source'; the keys here are en, fr\.x"),
+    "missing key": (
+        "a.jsonl",
+        b'{"en": "a", "fr": {"x": "b"}}\n',
+        None,
+        r"a\.jsonl:1: no key 'source'; the keys here are en, fr\.x",
+    ),
     "no keys": ("a.jsonl", b"{}\n", None, r"a\.jsonl:1: no key 'source'; the keys here are none"),
-    "null": ("a.jsonl", b'{"source": null, "target": "b"}\n', None, r"a\.jsonl:1: 'source' is a JSON null; text is wanted"),
-    "a number": ("a.jsonl", b'{"source": "a", "target": 3}\n', None, r"a\.jsonl:1: 'target' is a JSON number; text is wanted"),
-    "half a character": ("a.jsonl", b'{"source": "\\ud83d", "target": "b"}\n', None, r"a\.jsonl:1: holds half of a character \(U\+D83D"),
+    "null": (
+        "a.jsonl",
+        b'{"source": null, "target": "b"}\n',
+        None,
+        r"a\.jsonl:1: 'source' is a JSON null; text is wanted",
+    ),
+    "a number": (
+        "a.jsonl",
+        b'{"source": "a", "target": 3}\n',
+        None,
+        r"a\.jsonl:1: 'target' is a JSON number; text is wanted",
+    ),
+    "half a character": (
+        "a.jsonl",
+        b'{"source": "\\ud83d", "target": "b"}\n',
+        None,
+        r"a\.jsonl:1: holds half of a character \(U\+D83D",
+    ),
     "CSV": ("a.csv", b"one,un\n", None, r"a\.csv: CSV is not read"),
     "invalid UTF-8": ("a.tsv", b"one\tun\nt\xe9l\xe9\n", None, r"a\.tsv:2: not UTF-8"),
 }
@@ -203,18 +236,10 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
         list(read_lines(tmp_path / "secret"))
 
 
-def _bomb(path: Path, piece: bytes, times: int) -> None:
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    with path.open("wb") as out:
-        for _ in range(times):
-            out.write(packer.compress(piece))
-        out.write(packer.flush())
-
-
 def test_a_gzip_bomb_stays_small_in_memory(tmp_path: Path) -> None:
-    """A gigabyte without a newline, and a gigabyte of empty lines, read in a process that may not take more than 400 MB."""
-    _bomb(tmp_path / "line.gz", bytes(1 << 20).replace(b"\0", b"x"), 1024)
-    _bomb(tmp_path / "lines.gz", b"\n" * (1 << 20), 64)
+    """A gigabyte without a newline, and 64 million empty lines, read in a process that may not take more than 400 MB."""
+    (tmp_path / "line.gz").write_bytes(gzip.compress(b"x" * (16 << 20)) * 64)
+    (tmp_path / "lines.gz").write_bytes(gzip.compress(b"\n" * (16 << 20)) * 4)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))\n"
         "from kente.data.corpus import count_lines, read_lines\nfrom kente.errors import CorpusError\n"
@@ -227,11 +252,11 @@ def test_a_gzip_bomb_stays_small_in_memory(tmp_path: Path) -> None:
     counted, message, peak = done.stdout.splitlines()
     assert int(counted) == 64 << 20
     assert "line.gz:1: a line of more than 10,000,000 bytes" in message
-    assert int(peak) < 150_000 and resource.getpagesize()
+    assert int(peak) < 150_000  # kilobytes
 
 
 def test_pairs_inside_other_texts_are_reported(tmp_path: Path) -> None:
-    train = _corpus(tmp_path, b"a sentence to be judged by", "une phrase pour juger".encode())
+    train = _corpus(tmp_path, b"a sentence to be judged by", b"une phrase pour juger")
     test = Corpus.of_memory([("A  sentence to be JUDGED by", "autre chose"), ("something new", "du neuf")], "test")
     leak = next(finding for finding in examine(train, test=test).findings if finding.check == "leakage")
     assert leak.severity == "error" and leak.numbers["pairs"] == 1

@@ -40,7 +40,9 @@ def _looks_foreign(data: bytes) -> bool:
 
 
 @given(st.lists(_TEXT, min_size=1, max_size=60), st.integers(1, 7))
-def test_blocks_of_any_size_give_the_same_lines(tmp_path_factory: pytest.TempPathFactory, lines: list[str], block: int) -> None:
+def test_blocks_of_any_size_give_the_same_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], block: int
+) -> None:
     data = "\n".join(lines).encode()
     if _looks_foreign(data) or lines[0].startswith("\ufeff"):
         return
@@ -124,7 +126,9 @@ def test_a_file_whose_name_does_not_tell_is_known_by_its_content(tmp_path: Path)
     assert list(Corpus.of_pairs(path)) == [Pair("one", "baako", 1)]
 
 
-_CELL = st.text(st.characters(codec="utf-8", exclude_characters="\n\t\r\ufeff\0"), min_size=1, max_size=30).filter(str.strip)
+_CELL = st.text(st.characters(codec="utf-8", exclude_characters="\n\t\r\ufeff\0"), min_size=1, max_size=30).filter(
+    str.strip
+)
 
 
 @given(st.lists(st.tuples(_CELL, _CELL), min_size=1, max_size=10))

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from kente.nn.attention import CrossAttention, SelfAttention, attend, dot_scores, join_heads, multi_head, split_heads
+from kente.nn.dropout import Dropout
+from kente.nn.loss import linear_cross_entropy
 from kente.nn.masks import causal_mask, padding_mask
 from kente.nn.positions import Learned, Rotary, Sinusoid, sinusoid
 from kente.nn.transformer import FeedForward, Residual
@@ -139,14 +141,14 @@ def test_attention_alone_is_blind_to_order():
 
 def test_feed_forward_is_two_matrices_with_relu_between():
     torch.manual_seed(0)
-    layer, x = FeedForward(4, 8, "relu", 0.0), torch.randn(3, 4)
+    layer, x = FeedForward(4, 8, "relu"), torch.randn(3, 4)
     expected = (x @ layer.inner.weight.T + layer.inner.bias).clamp(min=0) @ layer.outer.weight.T + layer.outer.bias
     torch.testing.assert_close(layer(x), expected)
 
 
 def test_swiglu_gates():
     torch.manual_seed(0)
-    layer, x = FeedForward(4, 8, "swiglu", 0.0), torch.randn(3, 4)
+    layer, x = FeedForward(4, 8, "swiglu"), torch.randn(3, 4)
     gate, value = layer.inner.weight[:8], layer.inner.weight[8:]
     expected = (nn.functional.silu(x @ gate.T) * (x @ value.T)) @ layer.outer.weight.T
     torch.testing.assert_close(layer(x), expected)
@@ -154,5 +156,58 @@ def test_swiglu_gates():
 
 def test_post_norm_and_pre_norm_put_the_norm_where_they_say():
     x, norm = torch.randn(2, 4), nn.LayerNorm(4)
-    torch.testing.assert_close(Residual(norm, 0.0, pre=False)(x, torch.sin), norm(x + x.sin()))
-    torch.testing.assert_close(Residual(norm, 0.0, pre=True)(x, torch.sin), x + norm(x).sin())
+    post, pre = Residual(norm, 0.0, pre=False), Residual(norm, 0.0, pre=True)
+    torch.testing.assert_close(post.leave(x, post.enter(x).sin()), norm(x + x.sin()))
+    torch.testing.assert_close(pre.leave(x, pre.enter(x).sin()), x + norm(x).sin())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("tokens", [1, 255, 600])
+def test_the_loss_in_strips_is_cross_entropy_of_torch(smoothing, tokens):
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(tokens, 8, requires_grad=True), torch.randn(30, 8, requires_grad=True)
+    targets = torch.randint(0, 30, (tokens,))
+    ours = linear_cross_entropy(hidden, weight, targets, smoothing)
+    (ours / 7).backward()
+    gradients = hidden.grad.clone(), weight.grad.clone()
+    hidden.grad = weight.grad = None
+    theirs = nn.functional.cross_entropy(hidden @ weight.T, targets, reduction="sum", label_smoothing=smoothing)
+    (theirs / 7).backward()
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(gradients[0], hidden.grad, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(gradients[1], weight.grad, atol=1e-4, rtol=1e-4)
+
+
+def test_the_loss_in_strips_needs_no_gradient():
+    hidden, weight, targets = torch.randn(5, 8), torch.randn(30, 8), torch.randint(0, 30, (5,))
+    with torch.inference_mode():
+        ours = linear_cross_entropy(hidden, weight, targets)
+    torch.testing.assert_close(ours, nn.functional.cross_entropy(hidden @ weight.T, targets, reduction="sum"))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5])
+def test_dropout_silences_its_share_and_keeps_the_mean(p):
+    torch.manual_seed(0)
+    layer, x = Dropout(p), torch.ones(1000, 999)
+    out = layer(x)
+    assert (out == 0).float().mean().item() == pytest.approx(p, abs=0.004)
+    assert out.mean().item() == pytest.approx(1.0, abs=0.002)
+    assert len(out.unique()) == 2
+    rows = (out == 0).float().mean(0)  # no column is favoured: each byte of the random words is as good as the next
+    assert rows.min() > p - 0.08 and rows.max() < p + 0.08
+
+
+def test_dropout_follows_the_seed_and_lets_gradients_through_where_values_pass():
+    layer, x = Dropout(0.5), torch.ones(64, requires_grad=True)
+    torch.manual_seed(5)
+    first = layer(x)
+    torch.manual_seed(5)
+    second = layer(x)
+    assert torch.equal(first, second)
+    second.sum().backward()
+    assert torch.equal(x.grad, second.detach())
+
+
+def test_dropout_is_nothing_at_rest_or_at_zero():
+    x = torch.randn(9)
+    assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x

@@ -96,7 +96,9 @@ def test_a_tall_matrix_is_orthogonalised_too():
 
 def small_model():
     torch.manual_seed(0)
-    return build(TransformerConfig(encoder_layers=1, decoder_layers=1, width=16, feedforward=32, heads=2, dropout=0.0), 20, 20)
+    return build(
+        TransformerConfig(encoder_layers=1, decoder_layers=1, width=16, feedforward=32, heads=2, dropout=0.0), 20, 20
+    )
 
 
 def learn(model, optimiser, steps):

@@ -13,6 +13,7 @@ from kente.config import DecodeConfig
 from kente.decode.beam import best_to_come
 from kente.decode.guards import LOOP_REPEATS, LOOP_TOKENS, forbid_repeats
 from kente.decode.hypothesis import CUT, LATE, LOOPED, NOTHING, length_penalty
+from kente.decode.sampling import Sampler
 from kente.decode.search import SLACK, Hypothesis, search
 from kente.models.interface import AttentionMap, Generator, Step
 
@@ -137,7 +138,8 @@ def test_greedy_takes_the_likeliest_token_each_time(seed: int) -> None:
     for source, (best,) in zip(
         SENTENCES, search(model, *batch(*SENTENCES), DecodeConfig(beam=1), max_lengths=7), strict=True
     ):
-        oracle, ids, total, token = Oracle(model, source, 7, 1.0), [], 0.0, UNK
+        oracle, total, token = Oracle(model, source, 7, 1.0), 0.0, UNK
+        ids: list[int] = []
         while token != EOS:
             total, before, token = max(oracle.continuations(ids, total))
             ids = [*before, token]
@@ -274,10 +276,19 @@ def test_endless_loops_are_broken(period: int, beam: int) -> None:
             logits[torch.arange(len(tokens)), 4 + state.key % period] = 12.0
             return Step(logits, Memory(state.key + 1))
 
-    (best,) = search(Stuck(), *batch([4] * 60 + [EOS]), DecodeConfig(beam=beam))[0]
+    (best,) = search(Stuck(), *batch([*range(4, 64), EOS]), DecodeConfig(beam=beam))[0]
     repeats = max(LOOP_REPEATS, math.ceil(LOOP_TOKENS / period))
     assert best.warnings == (LOOPED,) and best.finished
     assert best.ids == [4 + place % period for place in range(repeats * period)]
+
+
+def test_a_source_that_repeats_itself_may_be_answered_in_kind() -> None:
+    stuck = Fixed([0, 0, 0, 2.0, 12.0, 0, 0])
+    long = [*range(4, 60), EOS]  # beside it the others are mostly padding, which is no loop
+    loops, short = [[5] * 9 + [EOS], [4, 5, 6] * 4 + [EOS], [6, 4] + [5, 6] * 4 + [4, EOS]], [5] * 7 + [EOS]
+    sources = [*loops, short, long]
+    for answer, source in zip(search(stuck, *batch(*sources), DecodeConfig(beam=1)), sources, strict=True):
+        assert (LOOPED in answer[0].warnings) == (source not in loops)
 
 
 def test_honest_repetition_is_left_alone() -> None:
@@ -293,7 +304,7 @@ def test_honest_repetition_is_left_alone() -> None:
             return Step(logits, Memory(state.key + 1))
 
     for beam in (1, 4):
-        (best,) = search(Honest(), *batch([4] * 20 + [EOS]), DecodeConfig(beam=beam))[0]
+        (best,) = search(Honest(), *batch([*range(4, 24), EOS]), DecodeConfig(beam=beam))[0]
         assert best.ids == answer[:-1] and best.warnings == ()
 
 
@@ -318,7 +329,7 @@ def test_no_repeat_holds_in_whole_answers() -> None:
     for beam in (1, 3):
         for (best,) in search(endless, *batch(*SENTENCES), DecodeConfig(beam=beam, no_repeat=2)):
             pairs = list(zip(best.ids, best.ids[1:], strict=False))
-            assert len(pairs) > 15 and len(set(pairs)) == len(pairs)
+            assert len(pairs) > SLACK and len(set(pairs)) == len(pairs)
 
 
 def frequencies(config: DecodeConfig, logits: list[float], draws: int = 4000) -> Tensor:
@@ -348,6 +359,14 @@ def test_top_k_and_top_p_cut_the_tail_and_keep_the_proportions() -> None:
     assert frequencies(DecodeConfig(sample=True, top_p=just_two), LOGITS).nonzero()[:, 0].tolist() == [4, 6]
     assert frequencies(DecodeConfig(sample=True, top_p=just_two + 2e-3), LOGITS).count_nonzero() == 3
     assert frequencies(DecodeConfig(sample=True, top_p=0.01), LOGITS)[4] == 4000
+
+
+def test_what_cannot_be_is_not_drawn_even_by_the_edge_of_the_dice() -> None:
+    sampler = Sampler(DecodeConfig(sample=True), [[4, EOS]], 1, [2], torch.device("cpu"))
+    scores = torch.log_softmax(torch.tensor([[-math.inf, 0.0, -math.inf, 0.0, -math.inf]]), -1)
+    for draw, token in ((0.0, 1), (0.5, 3), (1 - 1e-16, 3)):
+        sampler.draws.fill_(draw)
+        assert sampler(scores, torch.tensor([0]), 0).tolist() == [token]
 
 
 def test_the_same_seed_draws_the_same_and_another_does_not() -> None:

@@ -7,6 +7,7 @@ import string
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import pytest
 import torch
@@ -43,16 +44,17 @@ class Copier(nn.Module):
 
     def step(self, state: Memory, tokens: Tensor) -> Step:
         rows = torch.arange(len(tokens))
-        wanted = state.source[rows, (state.position // self.stutter).clamp(max=state.source.shape[1] - 1)]
+        last = (state.source == EOS).int().argmax(1)
+        wanted = state.source[rows, torch.minimum(state.position // self.stutter, last)]
         logits = torch.arange(self.vocabulary).flip(0).expand(len(tokens), -1) * 0.01
         logits[rows, wanted] = 8.0
         return Step(logits, Memory(state.source, state.position + 1))
 
     def look(self, source: Tensor, source_mask: Tensor, target: Tensor) -> list[AttentionMap]:
-        """In the middle of three layers, target piece t looks at source piece t; elsewhere at the first."""
+        """In the middle of three layers, target piece t looks at source piece t, but more at the end; elsewhere at the first."""
         first = torch.zeros(len(source), target.shape[1], source.shape[1])
         first[:, :, 0] = 1.0
-        straight = torch.eye(target.shape[1], source.shape[1]).expand(len(source), -1, -1)
+        straight = 0.4 * torch.eye(target.shape[1], source.shape[1]) + 0.6 * (source == EOS)[:, None]
         maps = [
             AttentionMap("cross", layer, head, straight if layer == 1 else first)
             for layer in range(3)
@@ -209,15 +211,7 @@ def test_n_best_of_several_sentences_varies_one_at_a_time() -> None:
 def test_combinations_are_the_best_of_all() -> None:
     draw = random.Random(3)
     lists = [sorted((Hypothesis([], -draw.random(), 0.0) for _ in range(4)), key=lambda h: -h.score) for _ in range(4)]
-    every = sorted(
-        (
-            -(a.score + b.score + c.score + d.score)
-            for a in lists[0]
-            for b in lists[1]
-            for c in lists[2]
-            for d in lists[3]
-        )
-    )
+    every = sorted(-sum(h.score for h in way) for way in product(*lists))
     found = best_combinations(lists, 9)
     assert [-sum(h.score for h in way) for way in found] == pytest.approx(every[:9])
     assert best_combinations(lists, 1) == [tuple(choices[0] for choices in lists)]

@@ -60,9 +60,9 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def use_threads(threads: int | None) -> int:
-    """Compute with that many threads, or with one for each core we may use."""
+    """Compute with that many threads, or as OMP_NUM_THREADS says, or with one for each core we may use."""
     if threads is not None and threads < 1:
         raise UsageError(f"--threads must be at least 1, not {threads}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(threads or cores)
+    torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS") or cores))
     return torch.get_num_threads()

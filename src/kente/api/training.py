@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +20,7 @@ from kente.data.batches import Batches, validation_batches
 from kente.decode.search import SLACK
 from kente.decode.sentences import split_sentences
 from kente.decode.translator import Translator
-from kente.errors import UsageError
+from kente.errors import RunError, UsageError
 from kente.measure.scores import corpus_bleu, corpus_chrf
 from kente.models.build import build
 from kente.models.summary import parameter_count
@@ -82,7 +83,8 @@ def train(
     `began` is when the user's clock started (time.monotonic), if that was before this call.
     """
     began = time.monotonic() if began is None else began
-    data.corpus()  # a missing file is said before a folder is made
+    for given_data in filter(None, (data, validation)):
+        next(iter(given_data.corpus()), None)  # a file that cannot be read is said before a folder is made
     config = load_recipe(recipe) if recipe else automatic()
     given = {"train.minutes": minutes, "train.updates": updates, "train.save_every": save_every, "train.seed": seed}
     assignments = [*settings, *(f"{name}={value}" for name, value in given.items() if value is not None)]
@@ -326,6 +328,7 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 def _read_json(run: Run, name: str) -> dict[str, Any]:
-    import json
-
-    return dict(json.loads((run.path / name).read_bytes()))
+    try:
+        return dict(json.loads((run.path / name).read_bytes()))
+    except FileNotFoundError:
+        raise RunError(f"{run.path} was interrupted before it had begun; start it again with --force") from None

@@ -80,7 +80,7 @@ def evaluate(
         reporter.progress("translating", len(texts), len(sources))
     reporter.finish()
     loss = _reference_loss(translator, sources, references)
-    evaluation = evaluate_texts(texts, references, tokenize, lowercase)
+    evaluation = evaluate_texts(texts, references, tokenize, lowercase, reporter=reporter)
     history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}")
     return dataclasses.replace(evaluation, loss=loss, history=history)
 

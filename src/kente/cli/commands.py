@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kente.api import TrainResult
     from kente.decode.translator import Translation
 
+SHOWN_WARNINGS = 10
+"""Lines whose warnings are shown by `translate`; the rest are counted."""
 DECODE_OPTIONS = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed")
 
 
@@ -227,14 +229,17 @@ def _translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     where = {"device": arguments.device, "threads": arguments.threads, "reporter": terminal}
     translator = api.load(arguments.run, **where, **options)
     how = {"n_best": arguments.n_best, "prefix": arguments.prefix, "split": False if arguments.no_split else None}
-    line = 0
+    line = doubtful = 0
     for lines in [arguments.text] if arguments.text else ready_lines(sys.stdin.buffer):
         for translation in translator.translate(lines, **how):
             line += 1
-            for warning in translation.warnings:
-                terminal.warn(f"line {line:,}: {warning}")
+            doubtful += bool(translation.warnings)
+            if translation.warnings and doubtful <= SHOWN_WARNINGS:
+                terminal.warn(f"line {line:,}: {'; '.join(translation.warnings)}")
             _print_translation(translation, line, arguments)
         sys.stdout.flush()
+    if doubtful > SHOWN_WARNINGS:
+        terminal.warn(f"{doubtful:,} of {line:,} lines have such warnings; --json gives each beside its line")
     return 0
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
 from kente.errors import CorpusError
@@ -25,6 +26,25 @@ LOG = 10.0
 GOLD, RED, DIM = "33", "31", "2"
 # corpora and models speak through `say`: their escape sequences must not reach the terminal
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}") | {9: " ", 10: "\n"}
+
+
+@dataclass
+class Stage:
+    """Work that goes by one label."""
+
+    began: float
+    first: float
+    """How much was done already when it began: a resumed training is timed from there."""
+    done: float = 0.0
+    tenth: int = 0
+    """Tenths of the work when it was last logged."""
+
+    def left(self, now: float, total: float | None) -> str:
+        """Time left at the pace so far; nothing while that is a guess."""
+        if not total or self.done <= self.first or now - self.began < 1:
+            return ""
+        seconds = (now - self.began) * max(total - self.done, 0) / (self.done - self.first)
+        return duration(seconds) + " left" if seconds < 100 * 3600 else ""
 
 
 class Terminal(Reporter):
@@ -44,14 +64,9 @@ class Terminal(Reporter):
         self.colour = colour and self.interactive and not os.environ.get("NO_COLOR")
         self.clock = clock
         self._unicode = (getattr(self.stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
-        self._forget()
-
-    def _forget(self) -> None:
-        self._label: str | None = None
-        self._line = ""  # what stands on the terminal's last line
-        self._began = (0.0, 0.0)  # (time, done) when this label was first heard of
-        self._drawn = float("-inf")
-        self._tenth = 0  # tenths of the work last logged
+        self._line = ""  # the bar that stands on the terminal's last line
+        self._stages: dict[str, Stage] = {}
+        self._drawn = float("-inf") if self.interactive else clock()
 
     def say(self, text: str) -> None:
         if not self.quiet:
@@ -68,45 +83,39 @@ class Terminal(Reporter):
     def progress(self, label: str, done: float, total: float | None = None, detail: str = "") -> None:
         if self.quiet:
             return
+        label, detail = (_clean(text).replace("\n", " ") for text in (label, detail))
         now = self.clock()
-        if label != self._label:
-            self.finish()
-            self._label, self._began = label, (now, done)
-            self._drawn = float("-inf") if self.interactive else now
-        due = self._due_on_terminal if self.interactive else self._due_in_log
-        if not due(now, done, total):
+        stage = self._stages.get(label)
+        if stage is None or done < stage.done:  # begun, or begun again
+            stage = self._stages[label] = Stage(now, done)
+        stage.done = done
+        if not (self._due_on_terminal(now) if self.interactive else self._due_in_log(now, stage, total)):
             return
         self._drawn = now
-        left = self._left(now, done, total)
+        left = stage.left(now, total)
         if self.interactive:
-            self._line = self._bar(_clean(label), done, total, left, _clean(detail))
+            self._line = self._bar(label, done, total, left, detail)
             self._write("\r" + self._line + "\x1b[K")
         else:
             share = f"{done:,.0f}" if not total else f"{_share(done, total):.0%}".replace("%", " %")
-            self._write(", ".join(part for part in (f"{_clean(label)}: {share}", left, _clean(detail)) if part) + "\n")
+            self._write(", ".join(part for part in (f"{label}: {share}", left, detail) if part) + "\n")
 
     def finish(self) -> None:
         if self._line:
             self._write("\r\x1b[K")
-        self._forget()
+            self._line = ""
+            self._drawn = float("-inf")  # the next stage may draw at once
 
-    def _due_on_terminal(self, now: float, done: float, total: float | None) -> bool:
+    def _due_on_terminal(self, now: float) -> bool:
         return now - self._drawn >= REDRAW
 
-    def _due_in_log(self, now: float, done: float, total: float | None) -> bool:
-        tenth = int(10 * _share(done, total)) if total else 0
-        passed = tenth > self._tenth and now - self._drawn >= LOG / 10  # quick work is not worth ten lines
+    def _due_in_log(self, now: float, stage: Stage, total: float | None) -> bool:
+        tenth = int(10 * _share(stage.done, total)) if total else 0
+        passed = tenth > stage.tenth and now - self._drawn >= LOG / 10  # quick work is not worth ten lines
         if passed or now - self._drawn >= LOG:
-            self._tenth = tenth
+            stage.tenth = tenth
             return True
         return False
-
-    def _left(self, now: float, done: float, total: float | None) -> str:
-        began, first = self._began
-        if not total or done <= first or now - began < 1:
-            return ""
-        seconds = (now - began) * max(total - done, 0) / (done - first)
-        return duration(seconds) + " left" if seconds < 100 * 3600 else ""
 
     def _bar(self, label: str, done: float, total: float | None, left: str, detail: str) -> str:
         """One line that fits the terminal: label, bar, percent, time left, detail; what does not fit is cut."""

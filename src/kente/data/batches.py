@@ -102,7 +102,9 @@ def _gather(side: Side, rows: Rows) -> tuple[NDArray[Any], Rows]:
     return side.ids[places], lengths
 
 
-def _gather_sampled(side: Side, rows: Rows, tokenizer: Any, amount: float, limit: int, rng: np.random.Generator) -> tuple[NDArray[Any], Rows]:
+def _gather_sampled(
+    side: Side, rows: Rows, tokenizer: Any, amount: float, limit: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], Rows]:
     """Like _gather, with words cut anew; a sentence that would not fit the budget then (`limit` with EOS) stays as it is stored."""
     sentences = []
     for row in rows.tolist():
@@ -132,7 +134,14 @@ class Plan:
     cuts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, source: NDArray[np.int32], target: NDArray[np.int32], tokens: int, target_width: float = 0.15, source_width: float = 0.1) -> Plan:
+    def of(
+        cls,
+        source: NDArray[np.int32],
+        target: NDArray[np.int32],
+        tokens: int,
+        target_width: float = 0.15,
+        source_width: float = 0.1,
+    ) -> Plan:
         """Cut so that rows x longest row is at most `tokens` on both sides; lengths count EOS."""
         target_ends, source_ends = _steps(int(target.max()), target_width), _steps(int(source.max()), source_width)
         target_class = np.searchsorted(target_ends, target)
@@ -175,7 +184,9 @@ def _cut(targets: list[int], sources: list[int], counts: list[int], tokens: int)
 class Batches:
     """The endless sequence of training batches. `batch(step)` is a function of the store, the settings, the seed and the step."""
 
-    def __init__(self, store: Store, config: BatchConfig, seed: int, sampling: float = 0.0, tokenizers: Tokenizers | None = None) -> None:
+    def __init__(
+        self, store: Store, config: BatchConfig, seed: int, sampling: float = 0.0, tokenizers: Tokenizers | None = None
+    ) -> None:
         if not len(store):
             raise CorpusError(f"{store.folder} holds no pairs; check the corpus with `kente check`")
         assert sampling == 0 or tokenizers is not None, "sampling needs tokenizers"

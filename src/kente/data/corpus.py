@@ -178,25 +178,24 @@ def _beginning(path: Path, block: bytes) -> bytes:
     """The first block without its BOM, or a refusal when it is not UTF-8 text at all."""
     if block.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise CorpusError(f"{path}:1: {_UTF16} {path}")
+    for magic, what in _OTHER_FORMATS.items():
+        if block.startswith(magic):
+            raise CorpusError(f"{path} is {what}")
     head = block[:4096]
     zeros = sorted((head[0::2].count(0), head[1::2].count(0)))
     if zeros[1] >= 3 and zeros[1] > 0.35 * len(head):  # every other byte is zero: UTF-16 without a mark
         raise CorpusError(f"{path}:1: {_UTF16} {path}")
-    for magic, what in _OTHER_FORMATS.items():
-        if block.startswith(magic):
-            raise CorpusError(f"{path} is {what}")
     return block.removeprefix(_BOM)
 
 
 def _open(path: Path) -> BinaryIO:
     _regular(path)
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - the caller closes it
+        with open(path, "rb") as file:
+            zipped = file.read(2) == _GZIP  # by its first bytes: names lie
+        return cast(BinaryIO, gzip.open(path, "rb")) if zipped else open(path, "rb")  # the caller closes it
     except OSError as error:
         raise CorpusError(f"{path} cannot be opened ({error.strerror or error})") from None
-    magic = stream.read(2)
-    stream.seek(0)
-    return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if magic == _GZIP else stream
 
 
 def _regular(path: Path) -> os.stat_result:

@@ -53,7 +53,8 @@ def _alone(role: str, corpus: Corpus, config: CleaningConfig, reporter: Reporter
         source, target = corpus.files
         found = find_shift(read_lines(source), read_lines(target))
         seen = f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}; {found.sentence()}"
-        remedy = "compare the files from there on; delete what has no translation, or add the line that is missing"
+        where = "from there on" if found.line else "at their ends" if found.judged else "from the start"
+        remedy = f"compare the files {where}; delete what has no translation, or add the line that is missing"
         corpus, total = Corpus(corpus.name, lambda: _side_by_side(source, target)), min(counts)
         findings = [
             Finding(
@@ -190,7 +191,13 @@ def _dropped(
     severity: Severity = "warning" if number > much * total else "note"
     fix = f"training leaves them out; {remedy}" if remedy else "training leaves them out"
     return Finding(
-        check, severity, title, f"{number:,} pairs ({share(number, total)})", fix, examples, {"pairs": number}
+        check,
+        severity,
+        title,
+        f"{number:,} {'pair' if number == 1 else 'pairs'} ({share(number, total)})",
+        fix,
+        examples,
+        {"pairs": number},
     )
 
 
@@ -347,7 +354,10 @@ def _shared(other: str, one: Survey, held: str, two: Survey) -> Finding:
         examples.append(f"{held} line {two.lines[place]:,} is {other} line {line:,}")
     seen = f"{len(places):,} of {two.pairs:,} ({share(len(places), two.pairs)})"
     severity: Severity = "error" if len(places) > 0.2 * two.pairs else "warning"
-    remedy = f"scores on them flatter: take these pairs out of the {other} text"
+    if (other, held) == ("training", "validation"):
+        remedy = "training leaves them out of the training text, so that validation scores do not flatter"
+    else:
+        remedy = f"scores on them flatter: take these pairs out of the {other} text"
     return Finding("leakage", severity, title, seen, remedy, tuple(examples), numbers)
 
 

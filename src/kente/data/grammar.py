@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
+from kente.data.bilingual.facts import Sentence
 from kente.data.bilingual.french import ASPIRATED, BEFORE_VOWEL, starts_with_vowel
-from kente.data.bilingual.sentences import Sentence, Sentences
+from kente.data.bilingual.sentences import Sentences
 from kente.data.bilingual.stock import STOCK
 from kente.errors import UsageError
 
 _MARKS = frozenset(",.?!")
 _WORDS = {
     "english": re.compile(r"o'clock|'s|\w+(?:-\w+)*|[,.?!]"),
-    "french": re.compile(r"aujourd'hui|\w+(?:-\w+)*'?|[,.?!]"),
+    "french": re.compile(r"[Aa]ujourd'hui|\w+(?:-\w+)*'?|[,.?!]"),
 }
 
 
@@ -88,7 +89,9 @@ def _pair(sentence: Sentence, speaker: Sentences) -> GrammarPair:
     for place, word in enumerate(sentence.french):
         for link in word[1]:
             places.setdefault(link, []).append(place)
-    alignment = {(i, j) for i, (_, links) in enumerate(sentence.english) for link in links for j in places.get(link, ())}
+    alignment = {
+        (i, j) for i, (_, links) in enumerate(sentence.english) for link in links for j in places.get(link, ())
+    }
     if sentence.mark:
         alignment.add((len(source), len(target)))
         source.append(sentence.mark)
@@ -114,26 +117,26 @@ def _sentence(speaker: Sentences, min_words: int, max_words: int) -> Sentence:
     """One sentence of a kind drawn at random; its length is only roughly in the bounds."""
     if min_words > 14:
         return speaker.several(min_words + int(speaker.random() * (max_words - min_words + 1)))
-    kinds = {
-        "simple": 36.0, "question": 13.0, "state": 12.0, "located": 3.0, "existential": 3.5, "comparison": 3.0, "profession": 1.2, "age": 1.5, "price": 1.5,
-        "weather": 0.5, "command": 4.0, "two": 19.0, "several": 4.0 if max_words >= 14 else 0.0,
+    kinds: dict[Callable[[], Sentence], float] = {
+        speaker.one_clause: 36.0, speaker.question: 13.0, lambda: speaker.statement(speaker.state()): 12.0, speaker.located: 3.0,
+        speaker.existential: 3.5, speaker.comparison: 3.0, speaker.profession: 1.2, speaker.age: 1.5, speaker.price: 1.5,
+        speaker.weather_report: 0.6, speaker.command: 4.0, speaker.two_clauses: 18.0,
+        lambda: speaker.several(13 + int(speaker.random() * (max_words - 12))): 4.0 if max_words > 13 else 0.0,
     }  # fmt: skip
-    kind = speaker.weighted(kinds)
-    match kind:
-        case "several":
-            return speaker.several(13 + int(speaker.random() * (max_words - 12)))
-        case "two":
-            return speaker.statement(speaker.two_clauses())
-        case "state" | "located" | "weather":
-            return speaker.statement(getattr(speaker, kind)())
-    sentence: Sentence = getattr(speaker, kind)()
-    return sentence
+    return speaker.weighted(kinds)()
+
+
+_PATIENCE = 2_000  # sentences said before, in a row, until we say that there are no more
+_MISSES = 100_000  # sentences of other lengths, in a row, until we say that there are none
 
 
 def _stream(seed: str, min_words: int, max_words: int, phrases: bool = True) -> Iterator[GrammarPair]:
     """Sentences without end, not all distinct."""
     if not 1 <= min_words <= max_words:
-        raise UsageError(f"a grammar sentence has from min_words to max_words words, but {min_words} to {max_words} were asked for")
+        raise UsageError(
+            f"a grammar sentence has from min_words to max_words words, but {min_words} to {max_words} were asked for"
+        )
+    missed = 0
     speaker = Sentences(Random(seed))  # a text seed is hashed by Random itself, the same everywhere
     while True:
         if phrases and speaker.chance(0.015):
@@ -145,10 +148,10 @@ def _stream(seed: str, min_words: int, max_words: int, phrases: bool = True) -> 
                 sentence.mark = ""
             pair = _pair(sentence, speaker)
         if min_words <= pair.length <= max_words:
+            missed = 0
             yield pair
-
-
-_PATIENCE = 200_000  # repeated sentences in a row before we say that there are no more
+        elif (missed := missed + 1) > _MISSES:
+            raise UsageError(f"the grammar has no sentences of {min_words} to {max_words} words; allow other lengths")
 
 
 def _distinct(stream: Iterator[GrammarPair], count: int, seen: set[str]) -> Iterator[GrammarPair]:
@@ -159,7 +162,9 @@ def _distinct(stream: Iterator[GrammarPair], count: int, seen: set[str]) -> Iter
         if pair.source in seen:
             missed += 1
             if missed > _PATIENCE:
-                raise UsageError(f"the grammar ran out after {made:,} distinct sentences, but {count:,} were asked for; allow longer ones")
+                raise UsageError(
+                    f"the grammar ran out after {made:,} distinct sentences, but {count:,} were asked for; allow longer ones"
+                )
             continue
         missed = 0
         made += 1
@@ -197,12 +202,19 @@ def _has_unseen(pair: GrammarPair) -> bool:
 
 
 def splits(
-    seed: int = 1, train: int = 30_000, validation: int = 500, test: int = 500, test_long: int = 300, max_words: int = 20
+    seed: int = 1,
+    train: int = 30_000,
+    validation: int = 500,
+    test: int = 500,
+    test_long: int = 300,
+    max_words: int = 20,
 ) -> GrammarSplits:
     """Training, validation and test sentences without a source in common. The tests do not depend on how much is trained on."""
     seen: set[str] = set()
 
-    def part(name: str, count: int, unseen: bool | None, min_words: int = 2, longest: int = max_words) -> list[GrammarPair]:
+    def part(
+        name: str, count: int, unseen: bool | None, min_words: int = 2, longest: int = max_words
+    ) -> list[GrammarPair]:
         stream = _stream(f"{name} {seed}", min_words, longest, phrases=False)
         wanted = (pair for pair in stream if unseen is None or _has_unseen(pair) == unseen)
         return list(_distinct(wanted, count, seen))

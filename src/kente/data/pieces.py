@@ -92,7 +92,9 @@ class Symbols(Tokenizer):
 
     suffix = ".json"
 
-    def __init__(self, kind: Literal["characters", "words"], symbols: Sequence[str], normalisation: Normalisation) -> None:
+    def __init__(
+        self, kind: Literal["characters", "words"], symbols: Sequence[str], normalisation: Normalisation
+    ) -> None:
         super().__init__(normalisation)
         self.kind = kind
         self.symbols = list(symbols)
@@ -208,7 +210,9 @@ class Subwords(Tokenizer):
         if self.kind == "unigram":
             return SubwordSampling(self._best_cuts)
         processor = self._processor
-        self._pieces = {processor.id_to_piece(i): i for i in range(len(SPECIALS), self.size) if not processor.is_byte(i)}
+        self._pieces = {
+            processor.id_to_piece(i): i for i in range(len(SPECIALS), self.size) if not processor.is_byte(i)
+        }
         ranks = {piece: -processor.get_score(i) for piece, i in self._pieces.items()}
         return MergeDropout(ranks.get, self._spell)
 

@@ -140,10 +140,7 @@ def shift_of(source: Features, target: Features) -> Shift:
     evidence = texts.evidence()
     if evidence < _WEAKEST:
         return Shift(evidence=evidence, judged=False)
-    offsets: list[int | None] = list(range(-OFFSETS, OFFSETS + 1))
-    if abs(len(target) - len(source)) > OFFSETS:  # many lines lost at once
-        offsets.append(len(target) - len(source))
-    offsets.append(None)
+    offsets: list[int | None] = [*texts.offsets, None]
     path = _best_path(np.stack([texts.blocks(offset) for offset in offsets]), OFFSETS)
     changes = [int(place) for place in np.flatnonzero(np.diff(path)) + 1]
     if path[0] != OFFSETS:
@@ -170,14 +167,17 @@ class _Texts:
 
     source: list[Floats]
     target: list[Floats]
+    offsets: list[int]  # that come into question; place OFFSETS is 0, side by side
     ties: list[float]  # the correlations rho
 
     @classmethod
     def of(cls, source: Features, target: Features) -> _Texts:
         columns = range(FEATURES)
-        texts = cls(
-            [_standard(source[:, n]) for n in columns], [_standard(target[:, n]) for n in columns], [0.0] * FEATURES
-        )
+        offsets = list(range(-OFFSETS, OFFSETS + 1))
+        if abs(len(target) - len(source)) > OFFSETS:
+            offsets.append(len(target) - len(source))  # many lines lost at once
+        sides = [_standard(source[:, n]) for n in columns], [_standard(target[:, n]) for n in columns]
+        texts = cls(*sides, offsets, [0.0] * FEATURES)
         texts.ties = texts._correlations()
         return texts
 
@@ -198,14 +198,14 @@ class _Texts:
     def _correlations(self) -> list[float]:
         """Of each feature, in the windows' best offsets: a shifted part must not hide how well the texts fit."""
         windows = -(-len(self.source[0]) // _WINDOW)
-        products = np.zeros((2 * OFFSETS + 1, FEATURES, windows), np.float32)
+        products = np.zeros((len(self.offsets), FEATURES, windows), np.float32)
         sizes = np.maximum(_sums(np.ones(len(self.source[0]), np.float32), _WINDOW), 1)
-        for offset in range(-OFFSETS, OFFSETS + 1):
+        for place, offset in enumerate(self.offsets):
             for number in range(FEATURES):
                 lines, x, y = self.across(number, offset)
                 product = np.zeros(len(self.source[0]), np.float32)
                 product[lines] = x * y
-                products[offset + OFFSETS, number] = _sums(product, _WINDOW)
+                products[place, number] = _sums(product, _WINDOW)
         best = np.argmax(products.sum(axis=1), axis=0)  # (windows,)
         chosen = np.take_along_axis(products, best[None, None, :], axis=0)[0].sum(axis=1) / sizes.sum()
         return [float(min(0.95, tie)) if tie > 0.05 else 0.0 for tie in chosen]

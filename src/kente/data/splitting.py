@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kente.data.corpus import Corpus, Pair
 from kente.data.keys import Keys, same_sentence, sentence_keys, text_key
@@ -34,13 +35,14 @@ def hold_out(corpus: Corpus, validation: int = 0, test: int = 0, seed: int = 1) 
             "give separate files, or hold out fewer"
         )
     distinct, counts = np.unique(keys, return_counts=True)
-    for_test, next_place = _take(distinct, counts, test, 0)
-    for_validation, _ = _take(distinct, counts, validation, next_place)
-    held = for_test | for_validation
-    if len(held) == len(distinct):
+    for_test = _take(distinct, counts, test, frozenset())
+    for_validation = _take(distinct, counts, validation, for_test)
+    if (test and not for_test) or (validation and not for_validation):
         raise CorpusError(
-            f"{corpus.name} has only {len(distinct):,} different source sentences: too few to hold any out and train on the rest"
+            f"{corpus.name} has only {len(distinct):,} different source sentences, each with too many translations to hold out "
+            f"{validation:,} pairs for validation and {test:,} for test; give separate files"
         )
+    held = for_test | for_validation
     return Split(
         Corpus(f"{corpus.name} (training part)", _Part(corpus, held, seed, inside=False)),
         Corpus(f"{corpus.name} (validation part)", _Part(corpus, for_validation, seed, inside=True)),
@@ -48,15 +50,16 @@ def hold_out(corpus: Corpus, validation: int = 0, test: int = 0, seed: int = 1) 
     )
 
 
-def _take(distinct: Keys, counts: np.ndarray, wanted: int, place: int) -> tuple[frozenset[int], int]:
-    """The next sentences in the order of their keys, up to `wanted` pairs; a sentence with too many translations is passed over."""
-    taken: list[int] = []
-    while wanted > 0 and place < len(distinct):
-        if counts[place] <= wanted:
-            taken.append(int(distinct[place]))
-            wanted -= int(counts[place])
-        place += 1
-    return frozenset(taken), place
+def _take(distinct: Keys, counts: NDArray[np.int64], wanted: int, taken: frozenset[int]) -> frozenset[int]:
+    """The first free sentences in the order of their keys, up to `wanted` pairs; one with too many translations is passed over."""
+    chosen: set[int] = set()
+    for key, number in zip(distinct, counts, strict=True):
+        if wanted <= 0:
+            break
+        if number <= wanted and int(key) not in taken:
+            chosen.add(int(key))
+            wanted -= int(number)
+    return frozenset(chosen)
 
 
 @dataclass(frozen=True)

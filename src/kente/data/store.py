@@ -166,10 +166,19 @@ class _SideWriter:
 
 
 def _write(
-    folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, max_length: int, text: bool, threads: int, reporter: Reporter
+    folder: Path,
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: Tokenizers,
+    max_length: int,
+    text: bool,
+    threads: int,
+    reporter: Reporter,
 ) -> dict[str, Any]:
     """Everything but meta.json, whose content is returned."""
-    writers = [_SideWriter(folder, name, side, text) for name, side in zip(SIDES, (tokenizers.source, tokenizers.target), strict=True)]
+    writers = [
+        _SideWriter(folder, name, side, text)
+        for name, side in zip(SIDES, (tokenizers.source, tokenizers.target), strict=True)
+    ]
     dropped = {"too long": 0, "empty": 0}
     read = kept = 0
     try:
@@ -190,8 +199,12 @@ def _write(
             reporter.progress("encoding", read)
         reporter.finish()
         if not kept:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count) or "there were none"
-            raise CorpusError(f"no pairs to train on: {read:,} read, {reasons} (batches.max_length is {max_length}); check the files or raise the limit")
+            reasons = (
+                ", ".join(f"{count:,} {reason}" for reason, count in dropped.items() if count) or "there were none"
+            )
+            raise CorpusError(
+                f"no pairs to train on: {read:,} read, {reasons} (batches.max_length is {max_length}); check the files or raise the limit"
+            )
         for writer in writers:
             writer.settle()
     finally:
@@ -230,7 +243,9 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} cannot be read: {error!r}; prepare the corpus again") from error
     if version != FORMAT:
-        raise RunError(f"{path} has format {version}, this version of kente reads format {FORMAT}; prepare the corpus again")
+        raise RunError(
+            f"{path} has format {version}, this version of kente reads format {FORMAT}; prepare the corpus again"
+        )
     return dict(meta)
 
 

@@ -37,7 +37,19 @@ from kente.data.pieces import (
 from kente.errors import ConfigError, CorpusError, RunError
 from kente.reporting import SILENT, Reporter
 
-__all__ = ["BOS", "EOS", "PAD", "SPECIALS", "UNK", "Subwords", "Symbols", "Tokenizer", "Tokenizers", "choose_vocabulary", "train_tokenizers"]
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIALS",
+    "UNK",
+    "Subwords",
+    "Symbols",
+    "Tokenizer",
+    "Tokenizers",
+    "choose_vocabulary",
+    "train_tokenizers",
+]
 
 Texts = Callable[[], Iterator[tuple[str, str]]]
 
@@ -124,7 +136,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror}; a tokenizer folder holds tokenizer.json and the files it names") from error
+        raise RunError(
+            f"cannot read {path}: {error.strerror}; a tokenizer folder holds tokenizer.json and the files it names"
+        ) from error
 
 
 def _parse(data: bytes, path: Path) -> dict[str, Any]:
@@ -133,13 +147,23 @@ def _parse(data: bytes, path: Path) -> dict[str, Any]:
         version = about["format"]
         names = [Path(name).name == name for name in about["files"]]
         whole = all(names) and len(names) == (1 if about["joint"] else 2)
-        whole = whole and about["kind"] in ("unigram", "bpe", "characters", "words") and about["normalisation"] in ("nfc", "none")
+        whole = (
+            whole
+            and about["kind"] in ("unigram", "bpe", "characters", "words")
+            and about["normalisation"] in ("nfc", "none")
+        )
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} is not a tokenizer description: {error!r}; restore it from the run's copy or train again") from error
+        raise RunError(
+            f"{path} is not a tokenizer description: {error!r}; restore it from the run's copy or train again"
+        ) from error
     if version != FORMAT:
-        raise RunError(f"{path} has format {version}, this version of kente reads format {FORMAT}; use the kente that wrote it")
+        raise RunError(
+            f"{path} has format {version}, this version of kente reads format {FORMAT}; use the kente that wrote it"
+        )
     if not whole:
-        raise RunError(f"{path} does not describe a tokenizer of kente: kind {about['kind']!r}, files {list(about['files'])}")
+        raise RunError(
+            f"{path} does not describe a tokenizer of kente: kind {about['kind']!r}, files {list(about['files'])}"
+        )
     return dict(about)
 
 
@@ -206,13 +230,17 @@ def train_tokenizers(texts: Texts, config: TokenizerConfig, reporter: Reporter =
     """Learn the tokenizers of a corpus. `texts()` starts reading it anew: once to see how much there is, then once for each vocabulary."""
     amount = _Amount.of(texts, config.normalisation)
     if not any(amount.words):
-        raise CorpusError(f"no text to learn a tokenizer from: the corpus holds {amount.pairs:,} pairs and not one word")
+        raise CorpusError(
+            f"no text to learn a tokenizer from: the corpus holds {amount.pairs:,} pairs and not one word"
+        )
     groups: tuple[tuple[int, ...], ...] = ((0, 1),) if config.joint else ((0,), (1,))
     sides = [_learn(texts, config, amount, group, reporter) for group in groups]
     return Tokenizers(sides[0], sides[-1], config.joint)
 
 
-def _learn(texts: Texts, config: TokenizerConfig, amount: _Amount, group: tuple[int, ...], reporter: Reporter) -> Tokenizer:
+def _learn(
+    texts: Texts, config: TokenizerConfig, amount: _Amount, group: tuple[int, ...], reporter: Reporter
+) -> Tokenizer:
     """One vocabulary for the sides in `group`."""
     began = time.perf_counter()
     name = {(0, 1): "source and target", (0,): "source", (1,): "target"}[group]
@@ -259,7 +287,9 @@ def _learn_symbols(config: TokenizerConfig, lines: Iterator[str]) -> Symbols:
     if config.vocabulary:
         room = config.vocabulary - len(SPECIALS) - len(always)
         if room < 1:
-            raise ConfigError(f"tokenizer.vocabulary ({config.vocabulary}) leaves no room for {config.kind}; use 0 to let kente choose")
+            raise ConfigError(
+                f"tokenizer.vocabulary ({config.vocabulary}) leaves no room for {config.kind}; use 0 to let kente choose"
+            )
         ranked = ranked[:room]
     elif config.kind == "words":
         ranked = [word for place, word in enumerate(ranked[:32_000]) if place < 1000 or counts[word] > 1]
@@ -288,7 +318,14 @@ def _pack(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _learn_subwords(
-    texts: Texts, config: TokenizerConfig, vocabulary: int, name: str, amount: _Amount, kept: int, group: tuple[int, ...], reporter: Reporter
+    texts: Texts,
+    config: TokenizerConfig,
+    vocabulary: int,
+    name: str,
+    amount: _Amount,
+    kept: int,
+    group: tuple[int, ...],
+    reporter: Reporter,
 ) -> Subwords:
     """sentencepiece, told to change nothing in the text. Rarer characters are left to byte fallback when they do not all fit."""
     assert config.kind == "unigram" or config.kind == "bpe"
@@ -301,7 +338,9 @@ def _learn_subwords(
         except RuntimeError as error:
             needed = re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error))
             if needed is None:
-                raise CorpusError(f"sentencepiece cannot learn a vocabulary of {vocabulary:,} pieces from the {name} text: {error}") from error
+                raise CorpusError(
+                    f"sentencepiece cannot learn a vocabulary of {vocabulary:,} pieces from the {name} text: {error}"
+                ) from error
             continue
         if coverage < coverages[0]:
             reporter.warn(
@@ -319,7 +358,9 @@ def _learn_subwords(
     )
 
 
-def _run_sentencepiece(lines: Iterator[str], model: io.BytesIO, config: TokenizerConfig, vocabulary: int, coverage: float) -> None:
+def _run_sentencepiece(
+    lines: Iterator[str], model: io.BytesIO, config: TokenizerConfig, vocabulary: int, coverage: float
+) -> None:
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=lines,
         model_writer=model,

@@ -11,7 +11,11 @@ from kente.errors import UsageError
 Toy = Literal["copy", "reverse", "sort"]
 LETTERS = "abcdefghijklmnop"
 
-_ANSWERS: dict[Toy, Callable[[list[str]], list[str]]] = {"copy": list, "reverse": lambda symbols: symbols[::-1], "sort": sorted}
+_ANSWERS: dict[Toy, Callable[[list[str]], list[str]]] = {
+    "copy": list,
+    "reverse": lambda symbols: symbols[::-1],
+    "sort": sorted,
+}
 
 
 def toy(
@@ -24,7 +28,9 @@ def toy(
         raise UsageError(f"toy lengths must be 1 <= min_length <= max_length, not {min_length} and {max_length}")
     possible = sum(len(set(symbols)) ** length for length in range(min_length, max_length + 1))
     if 2 * count > possible:  # drawing distinct ones at random needs some air
-        raise UsageError(f"{count:,} distinct strings are too many: lengths {min_length} to {max_length} over {len(set(symbols))} symbols give {possible:,}; ask for half of that at most")
+        raise UsageError(
+            f"{count:,} distinct strings are too many: lengths {min_length} to {max_length} over {len(set(symbols))} symbols give {possible:,}; ask for half of that at most"
+        )
     chance = random.Random(f"{name} {seed}")
     sources: dict[str, None] = {}
     while len(sources) < count:

@@ -14,21 +14,33 @@ LOOP_REPEATS = 4  # the same run of tokens this often in a row is a loop ...
 LOOP_TOKENS = 8  # ... if it is at least this long: "no no no no" and 10,000 spelt in digits are answers
 
 
+def _run_of_a_loop(period: int) -> int:
+    """Tokens in a row that equal the one `period` before them, from which on they are a loop."""
+    return max((LOOP_REPEATS - 1) * period, LOOP_TOKENS - period)
+
+
 class Rules:
     """Everything about a batch that limits its answers. Constant during a search."""
 
     def __init__(
-        self, caps: Tensor, prefix: Sequence[Sequence[int]] | None, no_repeat: int, never: Sequence[int], eos: int
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        caps: Tensor,
+        prefix: Sequence[Sequence[int]] | None,
+        no_repeat: int,
+        never: Sequence[int],
+        eos: int,
     ) -> None:
-        device = caps.device
+        device = source.device
         self.eos = eos
         self.no_repeat = no_repeat
         self.never = torch.tensor(list(never), device=device)
-        self.prefix = _padded(prefix or [[]] * len(caps), device)  # (B, P), -1 where free
+        self.prefix = _padded(prefix or [[]] * len(source), device)  # (B, P), -1 where free
         self.caps = torch.maximum(caps, (self.prefix >= 0).sum(1))  # (B,) tokens before EOS at most
-        self.first_cap = int(self.caps.min()) if len(caps) else 0
-        periods = torch.arange(1, PERIODS + 1, device=device)
-        self.loop_runs = torch.maximum((LOOP_REPEATS - 1) * periods, LOOP_TOKENS - periods)
+        self.first_cap = int(self.caps.min())
+        self.loop_runs = torch.tensor([_run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
+        self.loops_forbidden = ~has_loop(source, source_mask)  # a source that repeats itself may be answered in kind
 
     def allow(self, logits: Tensor, living: Living) -> Tensor:
         """log p(token) for each row (N, V), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
@@ -58,6 +70,8 @@ class Rules:
         rows, periods = (living.runs >= self.loop_runs).nonzero(as_tuple=True)
         if not len(rows):
             return
+        guarded = self.loops_forbidden[living.owner[rows]]
+        rows, periods = rows[guarded], periods[guarded]
         again = living.tokens[rows, living.written - periods]  # what stood one period before the next place
         wanted = scores[rows, again] >= scores[rows].amax(1)
         living.looped[rows[wanted]] = True
@@ -69,6 +83,17 @@ class Rules:
         living.cut[rows] = ends < scores[rows].amax(1)
         scores[rows] = NEVER
         scores[rows, self.eos] = ends
+
+
+def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Whether each row (B, S) holds what would be broken off as a loop in an answer; (B,)."""
+    found = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
+    for period in range(1, PERIODS + 1):
+        run = _run_of_a_loop(period)
+        if tokens.shape[1] >= period + run:
+            again = (tokens[:, period:] == tokens[:, :-period]) & mask[:, period:]
+            found |= again.unfold(1, run, 1).all(-1).any(-1)
+    return found
 
 
 def forbid_repeats(scores: Tensor, tokens: Tensor, length: int) -> None:

@@ -52,7 +52,8 @@ def search(
     if not len(source):
         return []
     late = deadline or _never
-    rules = Rules(_caps(source_mask, config.max_ratio, max_lengths), prefix, config.no_repeat, (pad, unk, bos), eos)
+    caps = _caps(source_mask, config.max_ratio, max_lengths)
+    rules = Rules(source, source_mask, caps, prefix, config.no_repeat, (pad, unk, bos), eos)
     state = model.start(source, source_mask)
     if config.sample:
         answers = _sample(model, state, source, source_mask, config, rules, bos, n_best, late)

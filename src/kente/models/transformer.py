@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from kente.config import TransformerConfig
 from kente.models.interface import AttentionMap, Step
+from kente.nn.dropout import Dropout
 from kente.nn.masks import padding_mask
 from kente.nn.positions import Learned, Rotary, Sinusoid, Unplaced
 from kente.nn.transformer import Decoder, Encoder, LayerParts, scaled_embedding
@@ -59,7 +60,7 @@ class Transformer(nn.Module):
         self.output = self.target_embedding if tied else scaled_embedding(target_vocabulary, config.width)
         self.source_positions = self._positions(config)
         self.target_positions = self._positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config.encoder_layers, parts)
         self.decoder = Decoder(config.decoder_layers, parts)
 

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.attention import CrossAttention, SelfAttention
+from kente.nn.dropout import Dropout
 from kente.nn.positions import Rotary
 
 Past = tuple[Tensor, Tensor]
@@ -21,14 +22,13 @@ Past = tuple[Tensor, Tensor]
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W1 + b1) W2 + b2, at each position alone; swiglu: (silu(x W1) * x W3) W2."""
 
-    def __init__(self, width: int, inner: int, activation: str, dropout: float):
+    def __init__(self, width: int, inner: int, activation: str):
         super().__init__()
         self.gated = activation == "swiglu"
         activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
         self.activation = activations[activation]
         self.inner = nn.Linear(width, inner * 2 if self.gated else inner, bias=not self.gated)
         self.outer = nn.Linear(inner, width, bias=not self.gated)
-        self.dropout = nn.Dropout(dropout)
         for block in self.inner.weight.split(inner):
             nn.init.xavier_uniform_(block)
         nn.init.xavier_uniform_(self.outer.weight)
@@ -40,21 +40,26 @@ class FeedForward(nn.Module):
         hidden = self.inner(x)
         if self.gated:
             gate, hidden = hidden.chunk(2, dim=-1)
-            return self.outer(self.dropout(self.activation(gate) * hidden))
-        return self.outer(self.dropout(self.activation(hidden)))
+            return self.outer(self.activation(gate) * hidden)
+        return self.outer(self.activation(hidden))
 
 
 class Residual(nn.Module):
-    """Carries x around a sub-layer and normalises, after the sum (post) or before the sub-layer (pre)."""
+    """Carries x around a sub-layer and normalises, after the sum (post) or before the sub-layer (pre).
+
+    y = sublayer(residual.enter(x));  x = residual.leave(x, y)
+    """
 
     def __init__(self, norm: nn.Module, dropout: float, *, pre: bool):
         super().__init__()
-        self.norm, self.dropout, self.pre = norm, nn.Dropout(dropout), pre
+        self.norm, self.dropout, self.pre = norm, Dropout(dropout), pre
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+    def enter(self, x: Tensor) -> Tensor:
+        return self.norm(x) if self.pre else x
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        x = x + self.dropout(y)
+        return x if self.pre else self.norm(x)
 
 
 class LayerParts:
@@ -78,7 +83,7 @@ class LayerParts:
         self.residual = lambda: Residual(self.norm(), dropout, pre=pre)
         self.self_attention = lambda: SelfAttention(width, heads, attention_dropout, rotary)
         self.cross_attention = lambda: CrossAttention(width, heads, attention_dropout)
-        self.feedforward = lambda: FeedForward(width, feedforward, activation, dropout)
+        self.feedforward = lambda: FeedForward(width, feedforward, activation)
 
 
 class EncoderLayer(nn.Module):
@@ -93,15 +98,11 @@ class EncoderLayer(nn.Module):
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
     ) -> Float[Tensor, "B S D"]:
         """`seen`, when given, collects the attention weights (B, H, S, S)."""
-
-        def attend(x: Tensor) -> Tensor:
-            context, _, weights = self.attention(x, mask, visible=seen is not None)
-            if seen is not None:
-                seen.append(weights)
-            return context
-
-        x = self.attention_residual(x, attend)
-        return self.feedforward_residual(x, self.feedforward)
+        context, _, weights = self.attention(self.attention_residual.enter(x), mask, visible=seen is not None)
+        x = self.attention_residual.leave(x, context)
+        if seen is not None:
+            seen.append(weights)
+        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
 
 class DecoderLayer(nn.Module):
@@ -123,26 +124,17 @@ class DecoderLayer(nn.Module):
         seen: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B T D"], Past]:
         """Read positions that may look back only. With `past`, x is the one next position and the keys grow by it."""
-        visible, present = seen is not None, None
-
-        def attend(x: Tensor) -> Tensor:
-            nonlocal present
-            context, present, weights = self.attention(x, causal=past is None, past=past, visible=visible)
-            if seen is not None:
-                seen.append(weights)
-            return context
-
-        def attend_source(x: Tensor) -> Tensor:
-            context, weights = self.cross(x, memory, memory_mask, visible=visible)
-            if seen is not None:
-                seen.append(weights)
-            return context
-
         assert past is None or x.shape[1] == 1
-        x = self.attention_residual(x, attend)
-        x = self.cross_residual(x, attend_source)
-        assert present is not None
-        return self.feedforward_residual(x, self.feedforward), present
+        visible = seen is not None
+        context, present, weights = self.attention(
+            self.attention_residual.enter(x), causal=past is None, past=past, visible=visible
+        )
+        x = self.attention_residual.leave(x, context)
+        context, source_weights = self.cross(self.cross_residual.enter(x), memory, memory_mask, visible=visible)
+        x = self.cross_residual.leave(x, context)
+        if seen is not None:
+            seen += [weights, source_weights]
+        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x))), present
 
 
 class Encoder(nn.Module):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kente.data.batches import Batch
+from kente.nn.loss import linear_cross_entropy
 
 
 @dataclass
@@ -24,7 +24,10 @@ Objective = Callable[[nn.Module, Batch], Loss]
 
 
 class CrossEntropy:
-    """-log p(target | source), with `smoothing` of the probability spread evenly over the vocabulary."""
+    """-log p(target | source), with `smoothing` of the probability spread evenly over the vocabulary.
+
+    For models whose logits are `hidden @ model.output.weight'`; padding never reaches that widest layer.
+    """
 
     def __init__(self, smoothing: float = 0.0):
         self.smoothing = smoothing
@@ -32,8 +35,8 @@ class CrossEntropy:
     def __call__(self, model: nn.Module, batch: Batch) -> Loss:
         hidden = model(batch.source, batch.source_mask, batch.target_input)
         real = batch.target_mask
-        logits = model.predict(hidden[real])  # type: ignore[operator]  # padding never reaches the widest layer
-        total = F.cross_entropy(logits, batch.target_output[real], reduction="sum", label_smoothing=self.smoothing)
+        output: Tensor = model.output.weight  # type: ignore[union-attr, assignment]
+        total = linear_cross_entropy(hidden[real], output, batch.target_output[real], self.smoothing)
         return Loss(total, batch.target_tokens)
 
 

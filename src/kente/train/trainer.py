@@ -202,13 +202,12 @@ class Trainer:
         if self.average:
             return self.average.tensors
         if self.config.train.average == "last":
-            earlier = [c for c in self.run.checkpoints() if c.score and c.step < self.progress.step]
-            wanted = (
-                earlier[len(earlier) - (self.config.train.average_last - 1) :]
-                if self.config.train.average_last > 1
-                else []
-            )
-            return mean_of([c.load("model") for c in wanted] + [named_weights(self.model)])
+            wanted = self.config.train.average_last - 1
+            standing = [
+                c for c in self.run.checkpoints() if c.step < self.progress.step and c.problem(("model",)) is None
+            ]
+            earlier = [c for c in standing if c.score][-wanted:] if wanted else []
+            return mean_of([*(c.load("model") for c in earlier), named_weights(self.model)])
         return None
 
     def _validate(self, step: int) -> bool:
@@ -241,8 +240,6 @@ class Trainer:
 
     def _save(self, step: int) -> None:
         """Write a checkpoint; a full disk is a warning twice and an end the third time."""
-        if any(c.step == step for c in self.run.checkpoints()):
-            return
         tensors = {"model": named_weights(self.model), "optim": self.optimiser.state()}
         averaged = self._averaged()
         if averaged is not None:

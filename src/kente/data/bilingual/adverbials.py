@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from kente.data.bilingual.french import number_words
 from kente.data.bilingual.lexicon import Noun, Verb, tagged
 from kente.data.bilingual.phrases import (
-    HE, THEY, WE, YOU, English, Fragment, French, I, NounPhrase, Speaker, english_number, fragments, text_of,
+    ME,
+    THEY,
+    WE,
+    YOU,
+    English,
+    Fragment,
+    French,
+    NounPhrase,
+    Speaker,
+    english_number,
+    fragments,
+    text_of,
 )  # fmt: skip
 
 TIMES = {
@@ -42,9 +53,14 @@ next/a week/b = la/b semaine/b prochaine/a
 next/a year/b = la/b année/b prochaine/a
 next/a month/b = le/b mois/b prochain/a"""),
 }  # fmt: skip
-TIMES |= {"habit": TIMES["present"], "can": TIMES["future"][:3], "must": TIMES["future"][:5], "want": TIMES["future"][:3]}
+TIMES |= {
+    "habit": TIMES["present"],
+    "can": TIMES["future"][:3],
+    "must": TIMES["future"][:5],
+    "want": TIMES["future"][:3],
+}
 _LONG_AGO = {"past": TIMES["past"][4:5], "future": TIMES["future"][7:8]}  # for states, which last
-_UNITS = fragments("days = jours\nweeks = semaines\nmonths = mois\nyears = ans")
+_UNITS = fragments("days = jours\nweeks = semaines\ndays = jours\nweeks = semaines\nmonths = mois\nyears = ans")
 _HOME, _HERE, _TOGETHER, _WELL, _LOT = fragments("""
 at/a home/b = à/a la/b maison/b
 here = ici
@@ -60,10 +76,11 @@ _PREPOSITIONS = {
 _INSIDE = tagged("garden", "kitchen", "park", "house", "library", "hotel")
 _OUTSIDE = tagged("garden", "park", "forest", "street")
 _AT = tagged("school", "office", "library", "restaurant", "farm", "beach", "hospital", "university", "hotel")
-_NEAR = tagged("school", "station", "church", "market", "house", "castle", "museum", "hospital", "beach")
+_NEAR = tagged("school", "station", "church", "market", "house", "castle", "museum", "hospital")
 _SHOPS, _GARDENS, _KITCHEN = tagged("market", "station", "airport"), tagged("garden", "park"), tagged("kitchen")
 GOALS, _FURNITURE, _HOLDERS = tagged("goal"), tagged("furniture"), tagged("furniture", "box", "basket", "bag")
-_POSSESSIVES = {I: "my", WE: "our", YOU: "your", THEY: "their"}
+_TABLES = tagged("table", "shelf", "basket", "box", "bag")
+_POSSESSIVES = {ME: "my", WE: "our", YOU: "your", THEY: "their"}
 
 
 @dataclass(slots=True)
@@ -114,9 +131,15 @@ class Adverbials(Speaker):
             self.add(extra, _HERE)
         elif draw < 0.24:
             self.add(extra, _HOME, "PP")
-        elif draw < 0.58:
+        else:
+            self.public_place(extra)
+
+    def public_place(self, extra: Extra) -> None:
+        """Where people are found."""
+        draw = self.random()
+        if draw < 0.45:
             self.preposition(extra, "in", self.the(_INSIDE, bare=False))
-        elif draw < 0.80:
+        elif draw < 0.74:
             self.preposition(extra, "at", self.the(_AT))
         else:
             self.nearby(extra)
@@ -131,13 +154,13 @@ class Adverbials(Speaker):
         else:
             self.preposition(extra, "in", self.the(_OUTSIDE, bare=False))
 
-    def support(self, extra: Extra) -> None:
+    def support(self, extra: Extra, food: bool = False) -> None:
         """What things lie on, under or in."""
-        holder = self.pick(_HOLDERS)
+        holder = self.pick(_TABLES if food else _HOLDERS)
         if holder.english in ("wardrobe", "box", "basket", "bag"):
             word = "in"
         else:
-            word = "on" if holder.english == "shelf" or self.chance(0.6) else "under"
+            word = "on" if food or holder.english == "shelf" or self.chance(0.6) else "under"
         self.preposition(extra, word, self.noun_phrase(holder, self.pick(("the", "the", "possessive"))))
 
     def surroundings(self, extra: Extra, verb: Verb, subject: NounPhrase, details: float, has_object: bool) -> None:

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from kente.data.bilingual.adverbials import FREQUENCIES, GOALS, Adverbials, Extra
 from kente.data.bilingual.lexicon import CITIES, COUNTRIES, LANGUAGES, SPORTS, VERBS, Noun, Verb
-from kente.data.bilingual.phrases import HE, THEY, WE, YOU, English, French, I, NounPhrase, text_of
+from kente.data.bilingual.phrases import HE, ME, THEY, WE, YOU, English, French, NounPhrase, text_of
 from kente.data.bilingual.verbs import Clitic, Links, ambiguous, english_group, french_group, needs_auxiliary
 
 _OBJECT_PRONOUNS = {  # english: direct, indirect, feminine, plural (of the participle), person
-    "me": ("me", "me", False, False, I), "you": ("vous", "vous", False, False, YOU), "him": ("le", "lui", False, False, HE),
+    "me": ("me", "me", False, False, ME), "you": ("vous", "vous", False, False, YOU), "him": ("le", "lui", False, False, HE),
     "her": ("la", "lui", True, False, HE), "us": ("nous", "nous", False, True, WE), "them": ("les", "leur", False, True, THEY),
 }  # fmt: skip
 DIRECT = tuple(verb for verb in VERBS if verb.frame == "direct")
+_ANY_TIME = frozenset(("sit", "hurry", "smile", "shout", "fall", "wake"))  # of too short a moment to date
 WITH_PEOPLE = frozenset(
     verb for verb in VERBS if verb.frame in ("direct", "to") and any(noun.kind == "person" for noun in verb.objects)
 )
-_NO_PEOPLE: tuple[Noun, ...] = ()
 
 
 @dataclass(slots=True)
@@ -30,6 +30,8 @@ class Clause:
     subject: NounPhrase
     tense: str
     object: NounPhrase | None = None
+    verb: Verb | None = None
+    polarity: str = ""
 
 
 def is_animal(phrase: NounPhrase) -> bool:
@@ -57,7 +59,7 @@ class Clauses(Adverbials):
         auxiliary_link = self.link() if needs_auxiliary(tense, polarity, inverted) else self.verb_link
         links = Links(auxiliary_link, self.verb_link, self.link())
         auxiliary, negation, main = english_group(subject, verb, tense, links, polarity, inverted)
-        timed = time and self.chance(0.3 * details)
+        timed = time and polarity != "never" and verb.base not in _ANY_TIME and self.chance(0.3 * details)
         middle_english: English = []
         adverb: French = []
         if frequency and not timed and polarity != "never" and "momentary" not in verb.options and self.chance(0.12):
@@ -71,7 +73,12 @@ class Clauses(Adverbials):
         if timed:
             self.time(extra, tense, verb.stative)
         preceding = (gap.feminine, gap.plural) if gap else clitic.preceding if clitic else None
-        if tense == "past" and preceding not in (None, (False, False)) and not verb.french.with_etre and not verb.stative:
+        if (
+            tense == "past"
+            and preceding not in (None, (False, False))
+            and not verb.french.with_etre
+            and not verb.stative
+        ):
             self.features.add("participle-agreement")
         french = french_group(subject, verb, french_tense or tense, links, polarity, adverb, clitic, preceding)
         french += extra.french
@@ -79,13 +86,22 @@ class Clauses(Adverbials):
         tree = f"(VP {text_of(english if inverted else auxiliary + english)}{extra.tree})"
         english += extra.english
         if silent:
-            return Clause(auxiliary + english, french, tree, subject, tense, thing)
+            return Clause(auxiliary + english, french, tree, subject, tense, thing, verb, polarity)
         if inverted:
             ask: French = [("est-ce", links.auxiliary, None), ("que", links.auxiliary, None)]
             tree = f"{text_of(auxiliary)} {subject.tree} {tree}"
-            return Clause(auxiliary + subject.english + english, ask + subject.french + french, tree, subject, tense, thing)
+            return Clause(
+                auxiliary + subject.english + english,
+                ask + subject.french + french,
+                tree,
+                subject,
+                tense,
+                thing,
+                verb,
+                polarity,
+            )
         english = subject.english + auxiliary + english
-        return Clause(english, subject.french + french, f"{subject.tree} {tree}", subject, tense, thing)
+        return Clause(english, subject.french + french, f"{subject.tree} {tree}", subject, tense, thing, verb, polarity)
 
     def _note(self, verb: Verb, tense: str, polarity: str, inverted: bool) -> None:
         self.features.add("modal" if tense in ("can", "must", "want") else tense)
@@ -98,10 +114,12 @@ class Clauses(Adverbials):
 
     def how_often(self, verb: Verb, tense: str, simple: bool) -> tuple[English, French]:
         """An adverb between subject and verb: often, always, sometimes, rarely. Habits are of the present."""
-        if tense != "present":
+        if tense != "present" or (verb.stative and simple):
             return [], []
         self.features.add("adverb")
-        return self.say(self.pick(FREQUENCIES[:2] if simple or verb.stative else FREQUENCIES))
+        if verb.stative:
+            return self.say(FREQUENCIES[1])
+        return self.say(self.pick(FREQUENCIES[:2] if simple else FREQUENCIES))
 
     # ---- what the verb asks for ---------------------------------------------------------------------------------------
 
@@ -163,11 +181,15 @@ class Clauses(Adverbials):
             kind = "the" if noun.kind == "person" else self.weighted({"possessive": 3, "this": 1, "that": 1})
             if not polarity and noun.kind != "person" and not plural and self.chance(0.4):
                 kind = "a"
-            return self.noun_phrase(noun, kind, plural or self.chance(0.2), owner=self.owner(subject)) if kind != "a" else self.noun_phrase(noun, "a")
+            return (
+                self.noun_phrase(noun, kind, plural or self.chance(0.2), owner=self.owner(subject))
+                if kind != "a"
+                else self.noun_phrase(noun, "a")
+            )
         general = noun.kind in ("fruit", "food", "drink", "animal")
         if "generic" in verb.options and general and (verb.base == "hate" or self.chance(0.75)):
             return self.things_in_general(noun)
-        if polarity == "definite":
+        if polarity == "definite" or verb.base in ("forget", "close", "lose"):
             return self.thing(noun, owner=self.owner(subject), definite=True)
         return self.thing(noun, polarity, self.owner(subject))
 
@@ -188,7 +210,7 @@ class Clauses(Adverbials):
         In a later clause "them" would point back to somebody, whose gender it would have to take, so it is left out.
         """
         allowed = [word for word, row in _OBJECT_PRONOUNS.items() if row[4] != subject.person or row[4] == HE]
-        if subject.person in (I, WE):
+        if subject.person in (ME, WE):
             allowed = [word for word in allowed if word not in ("me", "us")]
         if later and "them" in allowed:
             allowed.remove("them")

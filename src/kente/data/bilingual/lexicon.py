@@ -271,6 +271,7 @@ def _noun(line: str) -> Noun:
 
 NOUNS = tuple(_noun(line) for line in _NOUNS.strip().splitlines())
 NOUN = {noun.english: noun for noun in NOUNS}
+KIND = {kind: tuple(noun for noun in NOUNS if noun.kind == kind) for kind in dict.fromkeys(n.kind for n in NOUNS)}
 
 
 def tagged(*tags: str) -> tuple[Noun, ...]:
@@ -293,18 +294,18 @@ young jeune before younger person,animal
 beautiful beau/belle/beaux before - cat,dog,horse,bird,OBJECTS,plant,place,star,art,music bel
 new nouveau/nouvelle/nouveaux before - teacher,doctor,nurse,baker,student,neighbour,friend,lawyer,engineer,waiter,text,OBJECTS,part,art,music,hotel,school,museum nouvel
 good bon/bonne before - teacher,doctor,friend,student,fruit,food,drink,text,art,restaurant,hotel
-bad mauvais before - food,drink,text,art,student
+bad mauvais before - wine,coffee,soup,fish,novel,film,song,poem,student
 pretty joli before prettier girl,dress,skirt,scarf,shirt,hat,house,garden,village,city,flower,rose,cup,lamp,box,ring,bag,basket,painting
 long long/longue before longer letter,novel,story,poem,message,film,song,lesson
 tall grand after taller person,tree
 happy heureux after happier person
 sad triste after sadder person,text,art
 tired fatigué after - person,animal
-kind gentil/gentille after kinder person
+kind gentil/gentille before kinder person
 intelligent intelligent after - person,dog,cat
 famous célèbre after - actress,engineer,doctor,lawyer,king,queen,hero,hotel,museum,restaurant,castle,theatre,city,novel,poem,art
 rich riche after richer man,woman,lady,farmer,lawyer,doctor,neighbour,tourist,king,queen,city
-strong fort after stronger person,coffee,tea,horse
+strong fort after stronger man,woman,coffee,tea,horse
 brave courageux after braver person
 polite poli after - person
 ill malade after - person,animal
@@ -377,13 +378,47 @@ PREDICATES = {
 }
 # What somebody or something may be for a while, and so may be tomorrow.
 PASSING = frozenset(
-    "happy sad tired ill rich famous strong dirty clean empty cold hot good delicious ripe interesting difficult easy long expensive important".split()
+    [
+        "happy",
+        "sad",
+        "tired",
+        "ill",
+        "rich",
+        "famous",
+        "strong",
+        "dirty",
+        "clean",
+        "empty",
+        "cold",
+        "hot",
+        "good",
+        "delicious",
+        "ripe",
+        "interesting",
+        "difficult",
+        "easy",
+        "long",
+        "expensive",
+        "important",
+    ]
 )
 MOODS = tuple(a for a in ADJECTIVES if a.english in ("happy", "sad", "tired", "ill"))
 PERSON_PREDICATES = tuple(a for a in PREDICATES[NOUN["man"]] if a.english not in ("rich",))
 # "more ... than" of these; colours and the like are not compared.
 COMPARED_WITH_MORE = frozenset(
-    "beautiful intelligent famous polite expensive interesting boring difficult important modern dangerous".split()
+    [
+        "beautiful",
+        "intelligent",
+        "famous",
+        "polite",
+        "expensive",
+        "interesting",
+        "boring",
+        "difficult",
+        "important",
+        "modern",
+        "dangerous",
+    ]
 )
 
 # base[ past progressive] [particle] = french, frame, objects by tag, options
@@ -410,7 +445,7 @@ choose chose choosing = choisir; direct; bought clothes film song; shop for
 lose lost losing = perdre; direct; lost; place momentary
 forget forgot forgetting = oublier; direct; lost held; momentary
 hide hid hiding = cacher; direct; hidden; place momentary
-repair = réparer; direct; repaired; place
+repair = réparer; direct; repaired; -
 clean = nettoyer; direct; cleaned; -
 draw drew drawing = dessiner; direct; drawn; place
 paint = peindre; direct; painted; -
@@ -425,13 +460,13 @@ love loved loving = aimer; direct; kin child; stative
 know knew knowing = connaître; direct; person kin place song poem; stative
 wear wore wearing = porter; direct; clothes ring watch; -
 help = aider; direct; person kin; place
-meet met meeting = rencontrer; direct; person kin; place momentary
+meet met meeting = rencontrer; direct; person; place momentary
 invite invited inviting = inviter; direct; person kin; momentary
 call = appeler; direct; person kin; momentary
 thank = remercier; direct; person kin; momentary
 wait_for = attendre; direct; person kin awaited; place
 follow = suivre; direct; person animal; animal
-protect = protéger; direct; young kin animal; -
+protect = protéger; direct; young sibling animal; -
 visit = visiter; direct; seen; company
 feed fed feeding = nourrir; direct; pet bird; -
 learn = apprendre; direct; learnt; place

@@ -26,7 +26,7 @@ English = list[tuple[str, tuple[int, ...]]]
 French = list[tuple[str, tuple[int, ...], str | None]]
 T = TypeVar("T")
 
-I, HE, WE, YOU, THEY = 0, 2, 3, 4, 5  # persons, as places in a conjugation table
+ME, HE, WE, YOU, THEY = 0, 2, 3, 4, 5  # persons, as places in a conjugation table
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class NounPhrase:
     tree: str
     noun: Noun | None = None
     determiner: str = ""
+    acts: bool = True  # may be meant by the pronoun that is the subject of a later clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def fragments(text: str) -> tuple[Fragment, ...]:
 
 
 _PRONOUNS = {  # english: french, person, feminine, plural
-    "I": ("je", I, False, False), "you": ("vous", YOU, False, False), "he": ("il", HE, False, False), "she": ("elle", HE, True, False),
+    "I": ("je", ME, False, False), "you": ("vous", YOU, False, False), "he": ("il", HE, False, False), "she": ("elle", HE, True, False),
     "we": ("nous", WE, False, True), "they": ("ils", THEY, False, True),
 }  # fmt: skip
 POSSESSIVES = {
@@ -77,8 +78,29 @@ POSSESSIVES = {
 }  # fmt: skip
 _OWNERS = tuple(POSSESSIVES)
 _SPOUSES = {"husband": ("my", "your", "her"), "wife": ("my", "your", "his")}
-_ENGLISH_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_ENGLISH_TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ENGLISH_NUMBERS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_ENGLISH_TENS = ["-", "-", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 PERSONS, KIN, ANIMALS = tagged("person"), tagged("kin"), tagged("animal")
 _RELATIVES = tuple(noun for noun in KIN if noun.english not in _SPOUSES)
 
@@ -110,6 +132,7 @@ class Speaker:
         """Start a new sentence."""
         self.links = 0
         self.features: set[str] = set()
+        self.named: set[str] = set()
         self.combinations: list[tuple[str, str]] = []
 
     def link(self) -> tuple[int, ...]:
@@ -124,8 +147,8 @@ class Speaker:
         for item, weight in weights.items():
             left -= weight
             if left < 0:
-                break
-        return item
+                return item
+        return next(item for item, weight in weights.items() if weight)  # only rounding leads here
 
     def chance(self, probability: float) -> bool:
         return self.random() < probability
@@ -156,13 +179,14 @@ class Speaker:
         if feminine is None:
             feminine = self.chance(0.5)
         name, link = self.pick(FEMALE_NAMES if feminine else MALE_NAMES), self.link()
+        if name in self.named:  # once more, so that few people are named twice
+            name = self.pick(FEMALE_NAMES if feminine else MALE_NAMES)
+        self.named.add(name)
         return NounPhrase([(name, link)], [(name, link, None)], HE, feminine, False, f"(NP {name})")
 
     def names(self) -> NounPhrase:
         """Two people: Paul and Anna."""
         first, second, link = self.name(), self.name(), self.link()
-        while second.english[0][0] == first.english[0][0]:
-            second = self.name()
         self.features.add("coordination")
         english = [*first.english, ("and", link), *second.english]
         french: French = [*first.french, ("et", link, None), *second.french]
@@ -184,14 +208,15 @@ class Speaker:
         if noun.kind == "kin" or draw > 0.34:
             return None, None
         first = self.pick(before) if before and (draw < 0.20 or not after) else None
-        second = self.pick(after) if after and (first is None or draw < 0.04) else None
+        second = self.pick(after) if after and (first is None or (draw < 0.04 and noun.kind != "person")) else None
         return first, second
 
     def noun_phrase(
-        self, noun: Noun, determiner: str, plural: bool = False, bare: bool = False, owner: str = ""
-    ) -> NounPhrase:
-        """Determiner, adjectives (none if `bare`) and noun, agreeing."""
-        before, after = (None, None) if bare else self.adjectives(noun)
+        self, noun: Noun, determiner: str, plural: bool = False, bare: bool = False, owner: str = "",
+        chosen: tuple[Adjective | None, Adjective | None] | None = None,
+    ) -> NounPhrase:  # fmt: skip
+        """Determiner, adjectives (`chosen` ones, none if `bare`, else drawn) and noun, agreeing."""
+        before, after = chosen or ((None, None) if bare else self.adjectives(noun))
         noun_link = self.link()
         form = 2 * plural + noun.feminine
         english: English = []
@@ -290,7 +315,11 @@ class Speaker:
 
     def genitive(self, noun: Noun) -> NounPhrase:
         """Paul's car, my sister's car: la voiture de Paul, de ma sœur."""
-        owner = self.name() if self.chance(0.6) else self.noun_phrase(self.pick(_RELATIVES), "possessive", bare=True)
+        owner = (
+            self.name()
+            if noun.kind == "kin" or self.chance(0.6)
+            else self.noun_phrase(self.pick(_RELATIVES), "possessive", bare=True)
+        )
         self.features.add("genitive")
         noun_link, link = self.link(), self.link()
         plural = "pair" in noun.tags or (self.chance(0.15) and "one" not in noun.tags and not noun.mass)
@@ -351,7 +380,7 @@ class Speaker:
             return self.noun_phrase(noun, "the" if acted_on and self.chance(0.5) else self.weighted(weights), True)
         if "one" in noun.tags:
             return self.noun_phrase(noun, "the")
-        kind = self.weighted({"the": 6, "a": 1, "this": 0.8, "that": 0.8, "every": 0.15})
+        kind = self.weighted({"the": 6, "a": 0.3 if acted_on else 1, "this": 0.8, "that": 0.8, "every": 0.15})
         return self.noun_phrase(noun, kind, bare=kind == "every")
 
     def thing(self, noun: Noun, negated: str = "", owner: str = "", definite: bool = False) -> NounPhrase:
@@ -379,7 +408,13 @@ class Speaker:
         elif noun.mass:
             weights = {"the": 2.5, "some": 5.0, "this": 0.4, "possessive": 0.6}
         elif plural:
-            weights |= {"some": 2.0, "number": 1.5, "many": 0.4, "several": 0.5, "few": 0.5}
+            weights |= {
+                "some": 2.0,
+                "number": 0.0 if "pair" in noun.tags else 1.5,
+                "many": 0.4,
+                "several": 0.5,
+                "few": 0.5,
+            }
         else:
             weights["a"] = 4.0
         return self.noun_phrase(noun, self.weighted(weights), plural, owner=owner)

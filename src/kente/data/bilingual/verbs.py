@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kente.data.bilingual.french import FrenchVerb, agree, conjugate
 from kente.data.bilingual.lexicon import Verb
-from kente.data.bilingual.phrases import HE, English, French, I, NounPhrase
+from kente.data.bilingual.phrases import HE, ME, English, French, NounPhrase
 
 AVOIR, ETRE, ALLER = conjugate("avoir"), conjugate("être"), conjugate("aller")
 _MODALS = {"can": conjugate("pouvoir"), "must": conjugate("devoir"), "want": conjugate("vouloir")}
@@ -44,8 +44,8 @@ def ambiguous(verb: Verb, tense: str, subject: NounPhrase, polarity: str = "") -
 
 def be_form(person: int, past: bool) -> str:
     if past:
-        return "was" if person in (I, HE) else "were"
-    return "am" if person == I else "is" if person == HE else "are"
+        return "was" if person in (ME, HE) else "were"
+    return "am" if person == ME else "is" if person == HE else "are"
 
 
 def finite(verb: FrenchVerb, tense: str, person: int, stative: bool = True) -> str | None:
@@ -114,13 +114,21 @@ def english_group(
         case "can" | "must":
             return [(tense, links.auxiliary)], negation, base
         case "progressive":
-            return [(be_form(subject.person, True), links.auxiliary)], negation, [(verb.progressive, links.verb), *particle]
+            return (
+                [(be_form(subject.person, True), links.auxiliary)],
+                negation,
+                [(verb.progressive, links.verb), *particle],
+            )
         case "habit":
             return [], negation, [("used", links.auxiliary), ("to", links.auxiliary), *base]
         case "want":
             infinitive = [("to", links.verb), *base]
             if support:
-                return [("does" if third else "do", links.auxiliary)], negation, [("want", links.auxiliary), *infinitive]
+                return (
+                    [("does" if third else "do", links.auxiliary)],
+                    negation,
+                    [("want", links.auxiliary), *infinitive],
+                )
             return [], negation, [("wants" if third else "want", links.auxiliary), *infinitive]
     if support:
         return [("did" if tense == "past" else "does" if third else "do", links.auxiliary)], negation, base
