@@ -211,3 +211,13 @@ def test_dropout_follows_the_seed_and_lets_gradients_through_where_values_pass()
 def test_dropout_is_nothing_at_rest_or_at_zero():
     x = torch.randn(9)
     assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x
+
+
+@pytest.mark.parametrize("layer", [Sinusoid(8), Rotary(8)])
+def test_tables_grown_while_translating_still_train(layer):
+    x = torch.randn(1, 1, 600, 8) if isinstance(layer, Rotary) else torch.randn(1, 600, 8)
+    with torch.inference_mode():
+        layer(x)
+    weight = torch.ones(8, requires_grad=True)
+    (layer(x * weight) ** 2).sum().backward()
+    assert weight.grad is not None

@@ -299,12 +299,16 @@ def translator_of(
 ) -> Translator:
     """A translator that knows what its model was trained on."""
     limit = run.config.batches.max_length
+    positions = getattr(run.config.model, "max_length", None)
+    if positions is not None:
+        limit = min(limit, positions)
     return Translator(
         model,  # type: ignore[arg-type]  # every model of build() is a Generator; the contract tests hold it to that
         tokenizers,
         decode,
         device=device,
         max_source_tokens=limit,
+        max_target_tokens=None if positions is None else positions - 1,
         split_sentences=decode.split_sentences,
     )
 

@@ -29,8 +29,8 @@ UNKNOWN_VOCABULARY = 8000
 
 def check(data: Data, validation: Data | None = None, test: Data | None = None, reporter: Reporter = SILENT) -> Report:
     """Examine a corpus as a doctor would: what is wrong, where, and what to do."""
-    held_out = [given.corpus() if given else None for given in (validation, test)]
-    return examine(data.corpus(), *held_out, reporter=reporter)
+    judged_by = {"validation": validation and validation.corpus(), "test": test and test.corpus()}
+    return examine(data.corpus(), judged_by["validation"], judged_by["test"], reporter=reporter)
 
 
 def load(

@@ -30,7 +30,8 @@ class Sinusoid(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
         end = start + x.shape[1]
         if end > len(self.table):
-            self.table = sinusoid(2 * end, self.width).to(self.table.device)
+            with torch.inference_mode(False):  # grown while translating, it must still serve training
+                self.table = sinusoid(2 * end, self.width).to(self.table.device)
         return x + self.table[start:end].to(x.dtype)
 
 
@@ -73,7 +74,8 @@ class Rotary(nn.Module):
     def forward(self, x: Float[Tensor, "B H T K"], start: int = 0) -> Float[Tensor, "B H T K"]:
         end = start + x.shape[2]
         if end > len(self.sine):
-            self._fill(2 * end, self.sine.device)
+            with torch.inference_mode(False):  # grown while translating, it must still serve training
+                self._fill(2 * end, self.sine.device)
         sine, cosine = self.sine[start:end].to(x.dtype), self.cosine[start:end].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
