@@ -63,7 +63,9 @@ def test_translate_takes_text_and_answers_in_json(folder, capsys):
     assert [answer["text"] for answer in answers] == ["A B C", "C D E"]
     assert [answer["source"] for answer in answers] == ["a b c", "c d e"]
     alternatives = answers[0]["alternatives"]
-    assert len(alternatives) == 1 and alternatives[0]["text"] != "A B C" and alternatives[0]["score"] < answers[0]["score"]
+    assert (
+        len(alternatives) == 1 and alternatives[0]["text"] != "A B C" and alternatives[0]["score"] < answers[0]["score"]
+    )
 
 
 def test_n_best_gives_n_different_lines(folder, capsys):

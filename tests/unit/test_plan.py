@@ -26,11 +26,20 @@ def test_a_correction_never_jumps_and_always_lands(total, data):
     assert Plan.from_record(corrected.as_record(step)) == corrected
 
 
-@given(st.integers(1, 300), st.integers(1, 80), st.data())
-def test_validations_left_counts_those_that_come(total, every, data):
-    plan = Plan(total, every)
+@given(st.integers(1, 300), st.integers(1, 80), st.booleans(), st.data())
+def test_validations_left_counts_those_that_come(total, number, by_updates, data):
+    plan = Plan(total, validate_every=number) if by_updates else Plan(total, validations=number)
     step = data.draw(st.integers(0, total))
-    assert plan.validations_left(step) == sum(plan.validates(s) for s in range(step + 1, total + 1))
+    if data.draw(st.booleans()) and step < total:
+        plan = plan.landing_at(data.draw(st.integers(0, 400)), step)
+    assert plan.validations_left(step) == sum(plan.validates(s) for s in range(step + 1, plan.total + 1))
+
+
+def test_validations_by_progress_move_with_the_end():
+    plan = Plan(100, validations=4)
+    assert [s for s in range(1, 101) if plan.validates(s)] == [25, 50, 75, 100]
+    longer = plan.landing_at(400, 25)
+    assert [s for s in range(26, 401) if longer.validates(s)] == [150, 275, 400]
 
 
 def test_a_slow_machine_gets_fewer_updates_and_a_fast_one_more():

@@ -246,14 +246,16 @@ def _plan(chooser: Chooser, prepared: Prepared, device: torch.device, began: flo
         total, pace = fit_to_minutes(
             chooser, prepared.train, prepared.tokenizers, left - validations * validation, device
         )
-        every = max(1, -(-total // validations))
+        plan = Plan(total, validations=validations)
     else:
         fit_to_corpus(chooser, prepared.train)
         total = chooser.config.train.updates or chooser.config.train.max_updates
         epoch = len(Batches(prepared.train, chooser.config.batches, seed=1)) // chooser.config.batches.accumulation
-        every = max(1, total // 8) if chooser.config.train.updates else min(2000, max(200, epoch))
-    every = chooser.config.train.validate_every or every
-    return Plan(total, every), {"seconds_per_update": pace, "seconds_per_validation": validation}
+        ends = bool(chooser.config.train.updates)
+        plan = Plan(total, validations=8) if ends else Plan(total, validate_every=min(2000, max(200, epoch)))
+    if chooser.config.train.validate_every:
+        plan = replace(plan, validate_every=chooser.config.train.validate_every)
+    return plan, {"seconds_per_update": pace, "seconds_per_validation": validation}
 
 
 def _several_sentences(prepared: Prepared, sample: int = 500) -> float:

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def _assemble(source: tuple[NDArray[Any], Rows], target: tuple[NDArray[Any], Row
 
 def _flatten(sentences: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], Rows]:
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    return np.fromiter((i for ids in sentences for i in ids), np.int64, int(lengths.sum())), lengths
+    return np.fromiter(chain.from_iterable(sentences), np.int64, int(lengths.sum())), lengths
 
 
 def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None = None) -> Batch:
@@ -151,7 +152,7 @@ class Plan:
         key = target_class * len(source_ends) + along
         order = np.argsort(key, kind="stable")
         _, first, cell, counts = np.unique(key[order], return_index=True, return_inverse=True, return_counts=True)
-        shapes = np.maximum.reduceat(np.maximum(target, 0)[order], first), np.maximum.reduceat(source[order], first)
+        shapes = np.maximum.reduceat(target[order], first), np.maximum.reduceat(source[order], first)
         cuts = _cut(shapes[0].tolist(), shapes[1].tolist(), counts.tolist(), tokens)
         return cls(order.astype(np.int64), cell.astype(np.int32), np.array(cuts))
 

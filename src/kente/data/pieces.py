@@ -194,7 +194,8 @@ class Subwords(Tokenizer):
             return []
         if self._sampler is None:
             self._sampler = self._make_sampler()
-        draw, ids = self._sampler.draw, []
+        draw = self._sampler.draw
+        ids: list[int] = []
         words = prepared.split(" ")
         chances = rng.random(2 * len(words)).tolist()
         for word, first, second in zip(words, chances[::2], chances[1::2], strict=True):

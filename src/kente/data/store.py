@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -142,7 +142,7 @@ class _SideWriter:
 
     def add(self, sentences: list[list[int]], texts: list[str]) -> None:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        flat = np.fromiter((i for ids in sentences for i in ids), self.type, int(lengths.sum()))
+        flat = np.fromiter(chain.from_iterable(sentences), self.type, int(lengths.sum()))
         self._files["ids"].write(flat.tobytes())
         self._files["offsets"].write((self.tokens + np.cumsum(lengths)).tobytes())
         self.tokens += len(flat)

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +54,10 @@ __all__ = [
 Texts = Callable[[], Iterator[tuple[str, str]]]
 
 FORMAT = 1
-SAMPLED_LINES = 1_000_000  # lines a vocabulary is learned from at most
-LONGEST_LINE = 4000  # bytes; sentencepiece leaves out lines above its limit, so longer ones are cut at spaces
+LONGEST_LINE = 1000  # characters; sentencepiece leaves out long lines, so they are cut
+SAMPLED_LINES = 1_000_000  # a vocabulary is learned from so many lines at most, and from so many characters:
+SAMPLED_CHARACTERS = {"unigram": 6_000_000, "bpe": 24_000_000, "words": 200_000_000, "characters": 200_000_000}
+# ten times as much makes unigram sentences 1 % shorter, takes ten times as long and gigabytes of memory
 TRAINING_THREADS = 2  # fixed: the sums of unigram training, and so the model, depend on it
 
 
@@ -180,7 +182,7 @@ def _revive(kind: str, data: bytes, normalisation: Normalisation) -> Tokenizer:
 
 
 def choose_vocabulary(pairs: int, words: int, distinct: int, characters: int = 0, byte_fallback: bool = True) -> int:
-    """Pieces for a subword vocabulary learned from `words` words of text (both sides, if joint), when nobody says.
+    """Pieces for a subword vocabulary learned from `words` words of text (of both sides, if joint), when nobody says how many.
 
     The cube root of the amount of text: 4,000 for Multi30k (29,000 captions, 725,000 words), 2,000 for 5,000 short pairs, 16,000 for a
     million Bible verses. Small vocabularies are what small corpora want (Sennrich and Zhang, 2019). Never more than 32,000, nor more
@@ -193,174 +195,160 @@ def choose_vocabulary(pairs: int, words: int, distinct: int, characters: int = 0
 
 
 @dataclass
-class _Amount:
-    """How much text there is; distinct words and characters are counted on a part of it when it is large."""
+class _Text:
+    """The text one vocabulary is learned from: the sides in `group`, how much there is of it, and the part that is read.
 
-    pairs: int
-    words: list[int]  # of each side
-    distinct: list[set[str]]
-    characters: list[set[str]]
+    Distinct words and characters are counted on a part only when there is much text.
+    """
 
-    @classmethod
-    def of(cls, texts: Texts, form: Normalisation) -> _Amount:
-        amount = cls(0, [0, 0], [set(), set()], [set(), set()])
-        stride = 1
-        for pair in texts():
-            looked_at = amount.pairs % stride == 0
-            for side, text in enumerate(pair):
-                # scripts without spaces: five characters are about as much as one word
-                amount.words[side] += max(text.count(" ") + 1, len(text) // 10) if text else 0
-                if looked_at:
-                    text = normalise(text, form)
-                    amount.distinct[side].update(text.split(" "))
-                    amount.characters[side].update(text)
-            amount.pairs += 1
-            if amount.pairs == 100_000 * stride:
+    texts: Texts
+    group: tuple[int, ...]
+    form: Normalisation
+    name: str
+    pairs: int = 0
+    words: int = 0
+    length: int = 0  # characters
+    distinct_words: int = 0
+    distinct_characters: int = 0
+    kept: int = 0
+
+    def survey(self, most_characters: int) -> None:
+        """Read it all once, and decide how many pairs to learn from."""
+        words, characters, stride = set[str](), set[str](), 1
+        for pair in self.texts():
+            for side in self.group:
+                text = pair[side]
+                # where a script has no spaces, ten characters count as a word
+                self.words += max(text.count(" ") + 1, len(text) // 10) if text else 0
+                self.length += len(text)
+                if self.pairs % stride == 0:
+                    normalised = normalise(text, self.form)
+                    words.update(normalised.split(" "))
+                    characters.update(normalised)
+            self.pairs += 1
+            if self.pairs == 50_000 * stride:
                 stride *= 4
-        return amount
+        self.distinct_words, self.distinct_characters = len(words), len(characters)
+        most = min(SAMPLED_LINES // len(self.group), int(self.pairs * most_characters / max(self.length, 1)))
+        self.kept = max(1, min(self.pairs, most))
 
-    def vocabulary(self, sides: tuple[int, ...], byte_fallback: bool) -> int:
-        words = sum(self.words[side] for side in sides)
-        distinct = len(set().union(*(self.distinct[side] for side in sides)))
-        characters = len(set().union(*(self.characters[side] for side in sides)))
-        return choose_vocabulary(self.pairs, words, distinct, characters, byte_fallback)
+    def __iter__(self) -> Iterator[str]:
+        """Normalised lines of the pairs kept, which are evenly spread."""
+        for number, pair in enumerate(self.texts()):
+            if number * self.kept // self.pairs != (number + 1) * self.kept // self.pairs:
+                for side in self.group:
+                    if pair[side]:
+                        yield normalise(pair[side], self.form)
 
 
 def train_tokenizers(texts: Texts, config: TokenizerConfig, reporter: Reporter = SILENT) -> Tokenizers:
-    """Learn the tokenizers of a corpus. `texts()` starts reading it anew: once to see how much there is, then once for each vocabulary."""
-    amount = _Amount.of(texts, config.normalisation)
-    if not any(amount.words):
-        raise CorpusError(
-            f"no text to learn a tokenizer from: the corpus holds {amount.pairs:,} pairs and not one word"
-        )
-    groups: tuple[tuple[int, ...], ...] = ((0, 1),) if config.joint else ((0,), (1,))
-    sides = [_learn(texts, config, amount, group, reporter) for group in groups]
+    """Learn the tokenizers of a corpus. `texts()` starts reading it anew; it is read twice for each vocabulary, and never held."""
+    groups = {"source and target": (0, 1)} if config.joint else {"source": (0,), "target": (1,)}
+    sides = [
+        _learn(_Text(texts, group, config.normalisation, name), config, reporter) for name, group in groups.items()
+    ]
     return Tokenizers(sides[0], sides[-1], config.joint)
 
 
-def _learn(
-    texts: Texts, config: TokenizerConfig, amount: _Amount, group: tuple[int, ...], reporter: Reporter
-) -> Tokenizer:
-    """One vocabulary for the sides in `group`."""
+def _learn(text: _Text, config: TokenizerConfig, reporter: Reporter) -> Tokenizer:
     began = time.perf_counter()
-    name = {(0, 1): "source and target", (0,): "source", (1,): "target"}[group]
-    kept = min(amount.pairs, SAMPLED_LINES // len(group))
-    lines = _lines(texts, group, amount.pairs, kept, config.normalisation)
-    chosen = config.vocabulary == 0
+    text.survey(SAMPLED_CHARACTERS[config.kind])
+    if not text.length:
+        raise CorpusError(
+            f"no {text.name} text to learn a tokenizer from: the corpus holds {text.pairs:,} pairs and not one character there"
+        )
     tokenizer: Tokenizer
     if config.kind == "characters" or config.kind == "words":
-        tokenizer = _learn_symbols(config, lines)
+        tokenizer = Symbols(config.kind, _frequent_symbols(text, config), config.normalisation)
     else:
-        vocabulary = config.vocabulary or amount.vocabulary(group, config.byte_fallback)
-        tokenizer = _learn_subwords(texts, config, vocabulary, name, amount, kept, group, reporter)
+        vocabulary = config.vocabulary or choose_vocabulary(
+            text.pairs, text.words, text.distinct_words, text.distinct_characters, config.byte_fallback
+        )
+        tokenizer = _learn_subwords(text, config, vocabulary, reporter)
+    chosen = "" if config.vocabulary else " (chosen from the corpus)"
+    part = f", evenly taken from {text.pairs * len(text.group):,}," if text.kept < text.pairs else ""
     reporter.say(
-        f"tokenizer ({name}): {tokenizer.size:,} {config.kind} pieces{' (chosen from the corpus)' if chosen else ''}, learned from {kept * len(group):,} lines"
-        + (f", evenly taken out of {amount.pairs * len(group):,}," if kept < amount.pairs else "")
-        + f" in {time.perf_counter() - began:.1f} s"
+        f"tokenizer ({text.name}): {tokenizer.size:,} {config.kind} pieces{chosen}, "
+        f"learned from {text.kept * len(text.group):,} lines{part} in {time.perf_counter() - began:.1f} s"
     )
     return tokenizer
 
 
-def _lines(texts: Texts, group: tuple[int, ...], pairs: int, kept: int, form: Normalisation) -> Iterator[str]:
-    """Normalised lines of the sides in `group`, from `kept` of the `pairs`, evenly spread."""
-    for number, pair in enumerate(texts()):
-        if number * kept // pairs != (number + 1) * kept // pairs:
-            for side in group:
-                if pair[side]:
-                    yield normalise(pair[side], form)
-
-
-def _learn_symbols(config: TokenizerConfig, lines: Iterator[str]) -> Symbols:
+def _frequent_symbols(text: _Text, config: TokenizerConfig) -> list[str]:
     """The most frequent characters or words.
 
-    Where no number is given: every character, and at most 32,000 words, of which (beyond the first thousand) each stands in the corpus twice,
-    so that the model meets UNK while it learns.
+    Where no number is given: every character; at most 32,000 words, and beyond the first thousand only words met twice, so that the model
+    meets UNK while it learns.
     """
+    words = config.kind == "words"
     counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(line.split(" ") if config.kind == "words" else line)
-        if len(counts) > 5_000_000:  # rare words of a very large corpus: they would not be chosen
+    for line in text:
+        counts.update(line.split(" ") if words else line)
+        if len(counts) > 2_000_000:  # the rare words of a very large corpus would not be chosen
             counts = Counter({symbol: count for symbol, count in counts.items() if count > 1})
     counts.pop("", None)
+    always = [""] if words else []  # the word between two spaces
     ranked = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-    always = [""] if config.kind == "words" else []  # the empty word between two spaces
     if config.vocabulary:
         room = config.vocabulary - len(SPECIALS) - len(always)
         if room < 1:
             raise ConfigError(
-                f"tokenizer.vocabulary ({config.vocabulary}) leaves no room for {config.kind}; use 0 to let kente choose"
+                f"tokenizer.vocabulary ({config.vocabulary}) leaves no room for {config.kind}; set it to 0 to have it chosen"
             )
         ranked = ranked[:room]
-    elif config.kind == "words":
+    elif words:
         ranked = [word for place, word in enumerate(ranked[:32_000]) if place < 1000 or counts[word] > 1]
-    assert config.kind == "words" or config.kind == "characters"
-    return Symbols(config.kind, always + ranked, config.normalisation)
+    return always + ranked
 
 
-def _pack(lines: Iterator[str]) -> Iterator[str]:
-    """Lines as sentencepiece takes them: escaped, none beyond its limit."""
-    for line in lines:
-        line = escape(line)
-        if len(line) <= LONGEST_LINE // 4:  # a character is four bytes at most
-            yield line
-            continue
-        part: list[str] = []
-        room = LONGEST_LINE // 4
-        for word in line.split(" "):
-            for start in range(0, len(word) or 1, LONGEST_LINE // 4):
-                chunk = word[start : start + LONGEST_LINE // 4]
-                if len(chunk) + 1 > room and part:
-                    yield " ".join(part)
-                    part, room = [], LONGEST_LINE // 4
-                part.append(chunk)
-                room -= len(chunk) + 1
-        yield " ".join(part)
-
-
-def _learn_subwords(
-    texts: Texts,
-    config: TokenizerConfig,
-    vocabulary: int,
-    name: str,
-    amount: _Amount,
-    kept: int,
-    group: tuple[int, ...],
-    reporter: Reporter,
-) -> Subwords:
-    """sentencepiece, told to change nothing in the text. Rarer characters are left to byte fallback when they do not all fit."""
+def _learn_subwords(text: _Text, config: TokenizerConfig, vocabulary: int, reporter: Reporter) -> Subwords:
+    """Where not every character fits, the rarest are left to byte fallback."""
     assert config.kind == "unigram" or config.kind == "bpe"
     coverages = (0.9995, 0.998, 0.99, 0.97, 0.9) if config.byte_fallback else (1.0,)
+    least = 0
     for coverage in coverages:
-        lines = _pack(_lines(texts, group, amount.pairs, kept, config.normalisation))
         model = io.BytesIO()
         try:
-            _run_sentencepiece(lines, model, config, vocabulary, coverage)
+            _run_sentencepiece(_pack(text), model, config, vocabulary, coverage)
         except RuntimeError as error:
             needed = re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error))
             if needed is None:
                 raise CorpusError(
-                    f"sentencepiece cannot learn a vocabulary of {vocabulary:,} pieces from the {name} text: {error}"
+                    f"sentencepiece cannot learn {vocabulary:,} pieces from the {text.name} text: {error}"
                 ) from error
+            least = least or int(needed[1])
             continue
         if coverage < coverages[0]:
             reporter.warn(
-                f"tokenizer ({name}): {vocabulary:,} pieces cannot hold every character, so the rarest {(1 - coverage) * 100:.1f} % of the text "
-                "is spelled in bytes; a larger tokenizer.vocabulary would hold them"
+                f"tokenizer ({text.name}): {vocabulary:,} pieces cannot hold every character, so the rarest, {100 * (1 - coverage):.1f} % of the "
+                f"text, are spelled in bytes; tokenizer.vocabulary = {2 * least} would hold them"
             )
         tokenizer = Subwords(config.kind, model.getvalue(), config.normalisation)
         if tokenizer.size < vocabulary:
-            reporter.say(f"tokenizer ({name}): the text supports {tokenizer.size:,} pieces, not {vocabulary:,}")
+            reporter.say(f"tokenizer ({text.name}): the text supports {tokenizer.size:,} pieces, not {vocabulary:,}")
         return tokenizer
-    least = int(needed[1]) if needed else 0
     raise ConfigError(
-        f"tokenizer.vocabulary ({vocabulary:,}) is too small for the {name} text, whose characters alone need {least:,} pieces; "
-        f"set tokenizer.vocabulary to {2 * least:,} or more, or to 0 to have it chosen"
+        f"tokenizer.vocabulary ({vocabulary:,}) is too small for the {text.name} text, whose characters alone need {least:,} pieces; "
+        f"set it to {2 * least:,} or more, or to 0 to have it chosen"
     )
+
+
+def _pack(lines: Iterable[str]) -> Iterator[str]:
+    """Lines as sentencepiece takes them: escaped, in parts no longer than its limit."""
+    for line in lines:
+        line = escape(line)
+        while len(line) > LONGEST_LINE:
+            end = line.rfind(" ", 1, LONGEST_LINE)
+            end = LONGEST_LINE if end < 0 else end
+            yield line[:end]
+            line = line[end:].removeprefix(" ")
+        yield line
 
 
 def _run_sentencepiece(
     lines: Iterator[str], model: io.BytesIO, config: TokenizerConfig, vocabulary: int, coverage: float
 ) -> None:
+    """Learn, with every change sentencepiece would make to the text switched off."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=lines,
         model_writer=model,
@@ -371,7 +359,7 @@ def _run_sentencepiece(
         byte_fallback=config.byte_fallback,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        max_sentence_length=4 * LONGEST_LINE,
+        max_sentence_length=8 * LONGEST_LINE,  # bytes
         pad_id=PAD,
         unk_id=UNK,
         bos_id=BOS,

@@ -29,7 +29,8 @@ def toy(
     possible = sum(len(set(symbols)) ** length for length in range(min_length, max_length + 1))
     if 2 * count > possible:  # drawing distinct ones at random needs some air
         raise UsageError(
-            f"{count:,} distinct strings are too many: lengths {min_length} to {max_length} over {len(set(symbols))} symbols give {possible:,}; ask for half of that at most"
+            f"{count:,} distinct strings are too many: lengths {min_length} to {max_length} over {len(set(symbols))} symbols "
+            f"give {possible:,}; ask for half of that at most"
         )
     chance = random.Random(f"{name} {seed}")
     sources: dict[str, None] = {}

@@ -5,6 +5,7 @@ The rules were tuned on validation sets (docs/log.md tells how); what a person s
 
 from __future__ import annotations
 
+import statistics
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,32 +54,45 @@ class Chooser:
 
     def choose(self, setting: str, value: Any, reason: str) -> None:
         """Set one value unless the user did; say so."""
+        if self._set(setting, value, reason):
+            self.reporter.say(f"chosen: {setting} = {value}  ({reason})")
+
+    def choose_size(self, name: str, reason: str) -> None:
+        """Set the shape of the model to one of SIZES; one line says so."""
+        shape = [
+            f"{field} {value}" for field, value in SIZES[name].items() if self._set(f"model.{field}", value, reason)
+        ]
+        if shape:
+            self.reporter.say(f"chosen: model size {name}: {', '.join(shape).replace('_', ' ')}  ({reason})")
+
+    def _set(self, setting: str, value: Any, reason: str) -> bool:
         if setting in self.fixed:
-            return
+            return False
         section, name = setting.split(".")
         self.config = apply(self.config, {section: {name: value}})
         self.choices.append(Choice(setting, value, reason))
-        self.reporter.say(f"chosen: {setting} = {value}  ({reason})")
+        return True
 
 
-def seconds_per_update(
-    config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str, updates: int = 4
-) -> float:
-    """Time a few real updates of a throw-away model; the first, which warms caches up, does not count."""
+def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str) -> float:
+    """The median time of real updates of a throw-away model, over two seconds or so.
+
+    The first ones, which set kernels up for new shapes, do not count, and the median forgives a neighbour who wakes up.
+    """
     torch.manual_seed(0)
     model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint).to(device)
     optimiser = Optimiser(model, config.optimiser)
     objective = CrossEntropy(config.train.label_smoothing)
     batches = Batches(store, config.batches, seed=config.train.seed)
-    times = []
-    for step in range(updates + 1):
+    times: list[float] = []
+    while len(times) < 8 or (sum(times) < 2.0 and len(times) < 40):
         begun = time.monotonic()
         for part in range(config.batches.accumulation):
-            _learn(model, objective, batches, step * config.batches.accumulation + part, device)
+            _learn(model, objective, batches, len(times) * config.batches.accumulation + part, device)
         optimiser.step(1e-6, optimiser.gradient_norm())
         optimiser.zero()
         times.append(time.monotonic() - begun)
-    return sum(times[1:]) / updates
+    return statistics.median(times[3:])
 
 
 def _learn(model: nn.Module, objective: CrossEntropy, batches: Batches, step: int, device: torch.device | str) -> None:
@@ -130,9 +144,7 @@ def _choose_size(
         if chosen and seconds / pace < ENOUGH_UPDATES:
             break
         chosen, chosen_pace = name, pace
-    reason = f"{chosen}: {1 / chosen_pace:.1f} updates a second measured here"
-    for field, value in SIZES[chosen].items():
-        chooser.choose(f"model.{field}", value, reason)
+    chooser.choose_size(chosen, f"{1 / chosen_pace:.1f} updates a second measured here")
     return chosen_pace
 
 
@@ -155,8 +167,7 @@ def fit_to_corpus(chooser: Chooser, store: Store) -> None:
     """Without a limit in minutes: size and dropout from the corpus alone, and a schedule that needs no end if none is planned."""
     pairs = len(store)
     size = "tiny" if pairs < 150_000 else "small" if pairs < 1_500_000 else "base"
-    for field, value in SIZES[size].items():
-        chooser.choose(f"model.{field}", value, f"{size}, for {pairs:,} pairs")
+    chooser.choose_size(size, f"for {pairs:,} pairs")
     chooser.choose("batches.tokens", 2048 if pairs < 150_000 else 4096, f"for {pairs:,} pairs")
     updates = chooser.config.train.updates
     if updates:

@@ -17,10 +17,14 @@ MARKS = (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0
 
 @dataclass(frozen=True)
 class Plan:
-    """`total` updates; progress runs in a straight line from (anchor_step, anchor_progress) to (total, 1)."""
+    """`total` updates; progress runs in a straight line from (anchor_step, anchor_progress) to (total, 1).
+
+    Validations come every so many updates, or at even shares of the progress, so that a correction moves them too.
+    """
 
     total: int
-    validate_every: int
+    validate_every: int = 0
+    validations: int = 1
     anchor_step: int = 0
     anchor_progress: float = 0.0
 
@@ -35,12 +39,19 @@ class Plan:
 
     def validates(self, step: int) -> bool:
         """Whether a validation follows this update; the last one always has one."""
-        return step == self.total or step % self.validate_every == 0
+        return step == self.total or self._validations_by(step) > self._validations_by(step - 1)
+
+    def _validations_by(self, step: int) -> int:
+        """Validations done by then, the one after the last update aside."""
+        if self.validate_every:
+            return step // self.validate_every
+        return int(self.progress(step) * self.validations + 1e-9)
 
     def validations_left(self, step: int) -> int:
         """Validations still to come, the final one included."""
-        regular = (self.total - 1) // self.validate_every - step // self.validate_every
-        return max(regular, 0) + (step < self.total)
+        if step >= self.total:
+            return 0
+        return self._validations_by(self.total - 1) - self._validations_by(step) + 1
 
     def as_record(self, step: int) -> dict[str, Any]:
         """A line of plan.jsonl: from the update after `step` on, this plan holds."""
