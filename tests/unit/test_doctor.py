@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -310,7 +308,7 @@ def test_a_shift_that_is_none_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_pairs_take_less_than_a_minute_and_half_a_gigabyte(data: Path, tmp_path: Path) -> None:
+def test_a_million_pairs_take_less_than_half_a_gigabyte(data: Path, tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, str(data / "ebible" / "make_pairs.py"), str(tmp_path / "big")], check=True, capture_output=True
     )
@@ -319,10 +317,7 @@ def test_a_million_pairs_take_less_than_a_minute_and_half_a_gigabyte(data: Path,
         "report = examine(Corpus.of_files(*sys.argv[1:3]))\n"
         "print(report.pairs, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    before, load = time.monotonic(), os.getloadavg()[0]
     command = [sys.executable, "-c", code, str(tmp_path / "big.src"), str(tmp_path / "big.tgt")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     pairs, peak = map(int, done.stdout.split())
     assert pairs == 1_010_245 and peak < 500_000  # kilobytes
-    if load < 1:  # a busy machine says nothing about time
-        assert time.monotonic() - before < 60

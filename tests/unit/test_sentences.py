@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,10 +111,10 @@ def test_nothing_but_space_is_ever_lost(text: str) -> None:
         " " * 200_000 + "x",
     ],
 )
-def test_time_is_linear_in_the_text(text: str) -> None:
-    started = time.perf_counter()
-    split_sentences(text)
-    assert time.perf_counter() - started < 10  # quadratic would take minutes
+@pytest.mark.timeout(60)  # quadratic would take minutes
+def test_nothing_is_lost_of_very_long_texts(text: str) -> None:
+    parts = split_sentences(text)
+    assert "".join("".join(part.text.split()) for part in parts) == "".join(text.split())
 
 
 def test_long_sentences_are_cut_at_a_clause_near_the_middle() -> None:

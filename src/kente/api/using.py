@@ -29,8 +29,12 @@ UNKNOWN_VOCABULARY = 8000
 
 def check(data: Data, validation: Data | None = None, test: Data | None = None, reporter: Reporter = SILENT) -> Report:
     """Examine a corpus as a doctor would: what is wrong, where, and what to do."""
-    judged_by = {"validation": validation and validation.corpus(), "test": test and test.corpus()}
-    return examine(data.corpus(), judged_by["validation"], judged_by["test"], reporter=reporter)
+    return examine(
+        data.corpus(),
+        validation.corpus() if validation else None,
+        test.corpus() if test else None,
+        reporter=reporter,
+    )
 
 
 def load(

@@ -54,7 +54,9 @@ __all__ = [
 Texts = Callable[[], Iterator[tuple[str, str]]]
 
 FORMAT = 1
-LONGEST_LINE = 1000  # characters; sentencepiece leaves out long lines, so they are cut
+LONGEST_LINE = (
+    250  # characters; sentencepiece leaves out very long lines and takes its time over long ones, so they are cut
+)
 SAMPLED_LINES = 1_000_000  # a vocabulary is learned from so many lines at most, and from so many characters:
 SAMPLED_CHARACTERS = {"unigram": 6_000_000, "bpe": 24_000_000, "words": 200_000_000, "characters": 200_000_000}
 # ten times as much makes unigram sentences 1 % shorter, takes ten times as long and gigabytes of memory
@@ -304,7 +306,7 @@ def _frequent_symbols(text: _Text, config: TokenizerConfig) -> list[str]:
 def _learn_subwords(text: _Text, config: TokenizerConfig, vocabulary: int, reporter: Reporter) -> Subwords:
     """Where not every character fits, the rarest are left to byte fallback."""
     assert config.kind == "unigram" or config.kind == "bpe"
-    coverages = (0.9995, 0.998, 0.99, 0.97, 0.9) if config.byte_fallback else (1.0,)
+    coverages = (0.9995, 0.998, 0.99, 0.98) if config.byte_fallback else (1.0,)
     least = 0
     for coverage in coverages:
         model = io.BytesIO()
@@ -334,15 +336,19 @@ def _learn_subwords(text: _Text, config: TokenizerConfig, vocabulary: int, repor
 
 
 def _pack(lines: Iterable[str]) -> Iterator[str]:
-    """Lines as sentencepiece takes them: escaped, in parts no longer than its limit."""
+    """Lines as sentencepiece takes them: escaped, in parts of bounded length, each once: it is quadratic in repeated text."""
+    seen: set[str] = set()
     for line in lines:
-        line = escape(line)
-        while len(line) > LONGEST_LINE:
-            end = line.rfind(" ", 1, LONGEST_LINE)
-            end = LONGEST_LINE if end < 0 else end
-            yield line[:end]
-            line = line[end:].removeprefix(" ")
-        yield line
+        rest = escape(line)
+        while rest:
+            end = len(rest)
+            if end > LONGEST_LINE:
+                space = rest.rfind(" ", 1, LONGEST_LINE)
+                end = space if space > 0 else LONGEST_LINE
+            part, rest = rest[:end], rest[end:].removeprefix(" ")
+            if part not in seen:
+                seen.add(part)
+                yield part
 
 
 def _run_sentencepiece(
@@ -359,7 +365,7 @@ def _run_sentencepiece(
         byte_fallback=config.byte_fallback,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        max_sentence_length=8 * LONGEST_LINE,  # bytes
+        max_sentence_length=8 * LONGEST_LINE,  # in bytes, and a character has four at most, twice when escaped
         pad_id=PAD,
         unk_id=UNK,
         bos_id=BOS,

@@ -150,7 +150,7 @@ def _choose_size(
 
 def training_choices(config: Config, updates: int, epochs: float) -> list[tuple[str, Any, str]]:
     """Regularisation and schedule from how often each sentence will be seen and how many updates there are."""
-    dropout = 0.1 if epochs < 4 else 0.15 if epochs < 12 else 0.2 if epochs < 30 else 0.3
+    dropout = 0.0 if epochs < 1.5 else 0.1 if epochs < 4 else 0.15 if epochs < 12 else 0.2 if epochs < 30 else 0.3
     width = getattr(config.model, "width", 128)
     rate = round(4e-3 * (128 / width) ** 0.5, 5)
     warmup = max(10, min(200, updates // 20))

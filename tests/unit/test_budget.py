@@ -1,0 +1,82 @@
+"""What is chosen for a user, why, and what is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kente.config import TokenizerConfig
+from kente.configfile import load_recipe, override
+from kente.data.store import Store
+from kente.data.tokenizer import Tokenizers, train_tokenizers
+from kente.data.toys import toy
+from kente.reporting import SILENT, Reporter
+from kente.train.budget import SIZES, Chooser, automatic, fit_to_corpus, fit_to_minutes, training_choices
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> Tokenizers:
+    pairs = toy("copy", 500, seed=1)
+    return train_tokenizers(lambda: iter(pairs), TokenizerConfig(kind="characters"))
+
+
+@pytest.fixture(scope="module")
+def store(tokenizers: Tokenizers, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder: Path = tmp_path_factory.mktemp("store") / "train"
+    return Store.build(folder, toy("copy", 500, seed=1), tokenizers, max_length=64)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_the_recipes_of_their_name(name):
+    model = load_recipe(name).model
+    assert {field: getattr(model, field) for field in SIZES[name]} == SIZES[name]
+
+
+@pytest.mark.parametrize(("epochs", "dropout"), [(1, 0.0), (3, 0.1), (6, 0.15), (20, 0.2), (80, 0.3)])
+def test_sentences_seen_more_often_are_read_with_more_dropout(epochs, dropout):
+    chosen = {setting: value for setting, value, _ in training_choices(automatic(), 2000, epochs)}
+    assert chosen["model.dropout"] == dropout
+
+
+def test_a_short_run_warms_up_and_averages_shortly():
+    short, long = ({s: v for s, v, _ in training_choices(automatic(), n, 5)} for n in (200, 20_000))
+    assert short["optimiser.warmup"] == 10 and long["optimiser.warmup"] == 200
+    assert short["train.ema_decay"] < long["train.ema_decay"] < 1
+
+
+def test_what_a_person_set_is_left_alone():
+    said = []
+
+    class Listener(Reporter):
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    chooser = Chooser(override(automatic(), ["model.dropout=0.37"]), frozenset({"model.dropout"}), Listener())
+    chooser.choose("model.dropout", 0.1, "never")
+    chooser.choose("optimiser.warmup", 77, "a good number")
+    assert chooser.config.model.dropout == 0.37 and chooser.config.optimiser.warmup == 77
+    assert said == ["chosen: optimiser.warmup = 77  (a good number)"]
+    assert [choice.setting for choice in chooser.choices] == ["optimiser.warmup"]
+
+
+def test_without_an_end_the_schedule_needs_none(store):
+    chooser = Chooser(automatic(), frozenset(), SILENT)
+    fit_to_corpus(chooser, store)
+    assert chooser.config.optimiser.schedule == "inverse-sqrt" and chooser.config.model.width == 128
+
+
+def test_minutes_measure_this_machine(store, tokenizers):
+    chooser = Chooser(automatic(), frozenset(), SILENT)
+    updates, pace = fit_to_minutes(chooser, store, tokenizers, 20.0, "cpu")
+    assert updates == int(20.0 / pace) and pace > 0
+    settings = {choice.setting for choice in chooser.choices}
+    assert {"model.width", "batches.tokens", "model.dropout", "optimiser.rate"} <= settings
+
+
+def test_time_in_plenty_buys_larger_batches(store, tokenizers):
+    small = ["model.encoder_layers=1", "model.decoder_layers=1", "model.width=32", "model.feedforward=32", "model.heads=2"]
+    fixed = frozenset(assignment.partition("=")[0] for assignment in small)
+    chooser = Chooser(override(automatic(), small), fixed, SILENT)
+    fit_to_minutes(chooser, store, tokenizers, 3600.0, "cpu")
+    assert chooser.config.batches.tokens > 1024 and chooser.config.model.width == 32
