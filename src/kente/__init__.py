@@ -3,8 +3,10 @@
 import os
 from typing import Any
 
-# Idle threads of torch sleep instead of spinning: beside one other busy program, spinning made training ten times slower.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+if "OMP_WAIT_POLICY" not in os.environ:
+    # Idle threads of torch spin only shortly before they sleep. Beside one other busy program, spinning as long as OpenMP does by
+    # default makes training ten times slower; not spinning at all costs a third when alone (docs/log.md has the figures).
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]

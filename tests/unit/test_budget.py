@@ -75,7 +75,13 @@ def test_minutes_measure_this_machine(store, tokenizers):
 
 
 def test_time_in_plenty_buys_larger_batches(store, tokenizers):
-    small = ["model.encoder_layers=1", "model.decoder_layers=1", "model.width=32", "model.feedforward=32", "model.heads=2"]
+    small = [
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "model.width=32",
+        "model.feedforward=32",
+        "model.heads=2",
+    ]
     fixed = frozenset(assignment.partition("=")[0] for assignment in small)
     chooser = Chooser(override(automatic(), small), fixed, SILENT)
     fit_to_minutes(chooser, store, tokenizers, 3600.0, "cpu")

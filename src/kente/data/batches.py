@@ -21,7 +21,7 @@ from torch import Tensor
 
 from kente.config import BatchConfig
 from kente.data.store import Side, Store
-from kente.data.tokenizer import BOS, EOS, PAD, Tokenizers
+from kente.data.tokenizer import BOS, EOS, PAD, Tokenizer, Tokenizers
 from kente.errors import CorpusError
 
 Rows = NDArray[np.int64]
@@ -104,14 +104,33 @@ def _gather(side: Side, rows: Rows) -> tuple[NDArray[Any], Rows]:
 
 
 def _gather_sampled(
-    side: Side, rows: Rows, tokenizer: Any, amount: float, limit: int, rng: np.random.Generator
+    side: Side, rows: Rows, tokenizer: Tokenizer, amount: float, limit: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], Rows]:
-    """Like _gather, with words cut anew; a sentence that would not fit the budget then (`limit` with EOS) stays as it is stored."""
+    """Like _gather, with words cut anew; the few sentences that would then be longer than `limit`, EOS included, stay as they are stored."""
     sentences = []
     for row in rows.tolist():
         ids = tokenizer.encode_sampled(side.sentence(row), amount, rng)
         sentences.append(ids if len(ids) < limit else side[row].tolist())
     return _flatten(sentences)
+
+
+def _room_for_cuts(side: Side, tokenizer: Tokenizer, amount: float, seed: int, most: int) -> NDArray[np.int32]:
+    """Lengths, EOS included, that 99 % of sentences stay within when their words are cut anew.
+
+    Cutting mostly lengthens. Batches planned for the stored lengths would have no room for it, and what does not fit would have to stay
+    uncut: half of all cuts or more. The growth of n tokens has a mean and a variance in proportion to n; both are measured on 1,000 rows.
+    """
+    stored = np.diff(side.offsets)
+    rng = np.random.default_rng([seed, 0, 2])
+    rows = np.unique(np.linspace(0, len(stored) - 1, 1000).astype(np.int64))
+    growth = (
+        np.array([len(tokenizer.encode_sampled(side.sentence(row), amount, rng)) for row in rows.tolist()])
+        - stored[rows]
+    )
+    mean = growth.sum() / stored[rows].sum()
+    spread = np.sqrt(np.mean((growth - mean * stored[rows]) ** 2 / stored[rows]))
+    roomy = np.ceil(stored * (1 + mean) + 2.5 * spread * np.sqrt(stored)).astype(np.int32) + 1
+    return np.clip(roomy, stored + 1, np.maximum(most, stored + 1)).astype(np.int32)
 
 
 # --- which pairs go together ---------------------------------------------------------------------------------------------------
@@ -193,10 +212,17 @@ class Batches:
         assert sampling == 0 or tokenizers is not None, "sampling needs tokenizers"
         self.store = store
         self.tokens = config.tokens
+        self.max_length = config.max_length
         self.seed = seed % 2**64
         self.sampling = sampling
         self._tokenizers = tokenizers
-        self._plan = Plan.of(store.source_lengths + 1, store.target_lengths + 1, config.tokens)
+        lengths = [store.source_lengths + 1, store.target_lengths + 1]
+        if tokenizers is not None and sampling > 0:
+            both = zip(store.sides, (tokenizers.source, tokenizers.target), strict=True)
+            lengths = [
+                _room_for_cuts(side, tokenizer, sampling, self.seed, config.max_length) for side, tokenizer in both
+            ]
+        self._plan = Plan.of(lengths[0], lengths[1], config.tokens)
         self._epoch: tuple[int, Rows, NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
@@ -221,7 +247,7 @@ class Batches:
         if self.sampling == 0 or self._tokenizers is None:
             return _assemble(_gather(self.store.sides[0], rows), _gather(self.store.sides[1], rows), rows)
         rng = np.random.default_rng([self.seed, step, 1])
-        limit = self.tokens // len(rows)
+        limit = min(self.tokens // len(rows), self.max_length)
         both = zip(self.store.sides, (self._tokenizers.source, self._tokenizers.target), strict=True)
         source, target = (_gather_sampled(side, rows, tokenizer, self.sampling, limit, rng) for side, tokenizer in both)
         return _assemble(source, target, rows)

@@ -59,7 +59,7 @@ LONGEST_LINE = (
 )
 SAMPLED_LINES = 1_000_000  # a vocabulary is learned from so many lines at most, and from so many characters:
 SAMPLED_CHARACTERS = {"unigram": 6_000_000, "bpe": 24_000_000, "words": 200_000_000, "characters": 200_000_000}
-# ten times as much makes unigram sentences 1 % shorter, takes ten times as long and gigabytes of memory
+# on a million Bible verses twice as much made unigram sentences 0.8 % shorter, and unigram training's memory grows with it
 TRAINING_THREADS = 2  # fixed: the sums of unigram training, and so the model, depend on it
 
 

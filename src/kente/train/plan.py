@@ -51,7 +51,8 @@ class Plan:
         """Validations still to come, the final one included."""
         if step >= self.total:
             return 0
-        return self._validations_by(self.total - 1) - self._validations_by(step) + 1
+        marks = self._validations_by(self.total - 1) - self._validations_by(step)
+        return min(marks, self.total - 1 - step) + 1  # one update may pass several marks, and is validated once
 
     def as_record(self, step: int) -> dict[str, Any]:
         """A line of plan.jsonl: from the update after `step` on, this plan holds."""
