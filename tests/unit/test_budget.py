@@ -12,7 +12,7 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
 from kente.reporting import SILENT, Reporter
-from kente.train.budget import SIZES, Chooser, automatic, fit_to_corpus, fit_to_minutes, training_choices
+from kente.train.budget import SIZES, Chooser, automatic, bend_schedule, fit_to_corpus, fit_to_minutes, training_choices
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +86,20 @@ def test_time_in_plenty_buys_larger_batches(store, tokenizers):
     chooser = Chooser(override(automatic(), small), fixed, SILENT)
     fit_to_minutes(chooser, store, tokenizers, 3600.0, "cpu")
     assert chooser.config.batches.tokens > 1024 and chooser.config.model.width == 32
+
+
+def test_a_recipe_is_bent_to_land_and_otherwise_left_alone(store, tokenizers):
+    noam = ["optimiser.schedule=noam", "optimiser.warmup=4000", "optimiser.rate=1.0"]
+    chooser = Chooser(override(load_recipe("tiny"), noam), frozenset(), SILENT, recipe=True)
+    before = chooser.config
+    updates, _ = fit_to_minutes(chooser, store, tokenizers, 10.0, "cpu")
+    after = chooser.config
+    assert after.optimiser.schedule == "linear" and after.optimiser.warmup == max(1, updates // 10)
+    assert after.optimiser.rate == pytest.approx(128**-0.5 * 4000**-0.5)
+    assert (after.model, after.batches, after.train) == (before.model, before.batches, before.train)
+
+
+def test_a_schedule_set_by_hand_is_not_bent():
+    chooser = Chooser(override(automatic(), ["optimiser.schedule=constant"]), frozenset({"optimiser.schedule"}), SILENT)
+    bend_schedule(chooser, 10_000)
+    assert chooser.config.optimiser.schedule == "constant"

@@ -15,7 +15,7 @@ from torch import nn
 
 from kente.api.inputs import Data, pick_device, use_threads
 from kente.config import Config, DecodeConfig
-from kente.configfile import apply, differences, load_recipe, override
+from kente.configfile import apply, load_recipe, override
 from kente.data.batches import Batches, validation_batches
 from kente.decode.search import SLACK
 from kente.decode.sentences import split_sentences
@@ -30,6 +30,7 @@ from kente.train.averaging import named_weights
 from kente.train.budget import Chooser, automatic, fit_to_corpus, fit_to_minutes
 from kente.train.card import card
 from kente.train.objectives import CrossEntropy, mean_loss
+from kente.train.optimiser import LANDING
 from kente.train.plan import Pace, Plan
 from kente.train.prepare import Prepared, prepare
 from kente.train.trainer import Outcome, Trainer, Validate
@@ -88,15 +89,13 @@ def train(
     config = load_recipe(recipe) if recipe else automatic()
     given = {"train.minutes": minutes, "train.updates": updates, "train.save_every": save_every, "train.seed": seed}
     assignments = [*settings, *(f"{name}={value}" for name, value in given.items() if value is not None)]
-    start, config = config, override(config, assignments)
-    fixed = set(differences(start, config)) | {assignment.partition("=")[0].strip() for assignment in assignments}
-    if recipe:
-        fixed |= {f"{section}.{name}" for section, values in asdict(config).items() for name in values}
+    config = override(config, assignments)
     run = Run.create(out, config, force=force)
     request = {
         "data": data.as_dict(),
         "validation": validation.as_dict() if validation else None,
-        "fixed": sorted(fixed),
+        "by_hand": sorted({assignment.partition("=")[0].strip() for assignment in assignments}),
+        "recipe": str(recipe) if recipe else None,
     }
     run.write_json("request.json", request)
     run.write_json("environment.json", environment())
@@ -186,7 +185,7 @@ def _move_the_end(trainer: Trainer, run: Run, minutes: float | None, updates: in
     if minutes is None and updates is None:
         return
     step = trainer.progress.step
-    if trainer.plan.progress(step) >= 1 and run.config.optimiser.schedule in ("linear", "cosine", "wsd"):
+    if trainer.plan.progress(step) >= 1 and run.config.optimiser.schedule in LANDING:
         raise UsageError(
             f"{run.path} has finished: its learning rate has come down to its end at update {step:,}. "
             "Train a new run with more --minutes or --updates"
@@ -211,7 +210,7 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
     data = Data.from_dict(request["data"])
     validation = Data.from_dict(request["validation"]).corpus() if request["validation"] else None
     (run.path / "plan.jsonl").unlink(missing_ok=True)
-    chooser = Chooser(run.config, frozenset(request["fixed"]), reporter)
+    chooser = Chooser(run.config, frozenset(request["by_hand"]), reporter, recipe=bool(request["recipe"]))
     report = prepare(run, data.corpus(), validation, run.config, threads, reporter)
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")

@@ -21,7 +21,7 @@ from kente.data.tokenizer import Tokenizers
 from kente.models.build import build
 from kente.reporting import Reporter
 from kente.train.objectives import CrossEntropy
-from kente.train.optimiser import Optimiser
+from kente.train.optimiser import LANDING, Optimiser, rate_at
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"encoder_layers": 4, "decoder_layers": 4, "width": 128, "feedforward": 256, "heads": 4},
@@ -36,6 +36,10 @@ UPDATES_WANTED = 3500
 """Batches grow beyond the smallest size only when there is time for more updates than this."""
 
 
+OF_THE_CORPUS = ("tokenizer.vocabulary", "decode.max_ratio", "decode.split_sentences")
+"""Facts about the text rather than choices of taste: found out even when a recipe is given."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One setting decided for the user."""
@@ -46,11 +50,16 @@ class Choice:
 
 
 class Chooser:
-    """Collects choices on a config; settings the user fixed stay as they are."""
+    """Collects choices on a config. Settings of a recipe stay as they are, except where a run must be bent to its minutes;
+    what was set by hand stays in any case."""
 
-    def __init__(self, config: Config, fixed: frozenset[str], reporter: Reporter):
-        self.config, self.fixed, self.reporter = config, fixed, reporter
+    def __init__(self, config: Config, by_hand: frozenset[str], reporter: Reporter, *, recipe: bool = False):
+        self.config, self.by_hand, self.recipe, self.reporter = config, by_hand, recipe, reporter
         self.choices: list[Choice] = []
+
+    def free(self, setting: str) -> bool:
+        """Whether this setting is ours to choose."""
+        return setting not in self.by_hand and (not self.recipe or setting in OF_THE_CORPUS)
 
     def choose(self, setting: str, value: Any, reason: str) -> None:
         """Set one value unless the user did; say so."""
@@ -65,13 +74,26 @@ class Chooser:
         if shape:
             self.reporter.say(f"chosen: model size {name}: {', '.join(shape).replace('_', ' ')}  ({reason})")
 
+    def bend(self, setting: str, value: Any, reason: str) -> None:
+        """Set one value even against a recipe, though never against the user's hand."""
+        if setting not in self.by_hand and self._value(setting) != value:
+            self._put(setting, value, reason)
+            self.reporter.say(f"bent: {setting} = {value}  ({reason})")
+
+    def _value(self, setting: str) -> Any:
+        section, name = setting.split(".")
+        return getattr(getattr(self.config, section), name)
+
     def _set(self, setting: str, value: Any, reason: str) -> bool:
-        if setting in self.fixed:
+        if not self.free(setting):
             return False
+        self._put(setting, value, reason)
+        return True
+
+    def _put(self, setting: str, value: Any, reason: str) -> None:
         section, name = setting.split(".")
         self.config = apply(self.config, {section: {name: value}})
         self.choices.append(Choice(setting, value, reason))
-        return True
 
 
 def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str) -> float:
@@ -104,15 +126,13 @@ def fit_to_minutes(
     chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
 ) -> tuple[int, float]:
     """Choose size, batch, dropout and schedule for `seconds` of training; returns (updates, seconds for each)."""
-    batch_tokens = (
-        max(1024, chooser.config.batches.max_length)
-        if "batches.tokens" not in chooser.fixed
-        else chooser.config.batches.tokens
-    )
-    chooser.config = replace(chooser.config, batches=replace(chooser.config.batches, tokens=batch_tokens))
+    batch_tokens = chooser.config.batches.tokens
+    if chooser.free("batches.tokens"):
+        batch_tokens = max(1024, chooser.config.batches.max_length)
+        chooser.config = replace(chooser.config, batches=replace(chooser.config.batches, tokens=batch_tokens))
     pace = _choose_size(chooser, store, tokenizers, seconds, device)
     updates = seconds / pace
-    if updates > UPDATES_WANTED * 1.25 and "batches.tokens" not in chooser.fixed:
+    if updates > UPDATES_WANTED * 1.25 and chooser.free("batches.tokens"):
         tokens = min(8192, int(batch_tokens * updates / UPDATES_WANTED) // 256 * 256)
         chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
         pace = seconds_per_update(chooser.config, store, tokenizers, device)
@@ -126,20 +146,32 @@ def fit_to_minutes(
     epochs = updates * chooser.config.batches.accumulation / len(Batches(store, chooser.config.batches, seed=1))
     for setting, value, reason in training_choices(chooser.config, int(updates), epochs):
         chooser.choose(setting, value, reason)
+    bend_schedule(chooser, max(1, int(updates)))
     return max(1, int(updates)), pace
+
+
+def bend_schedule(chooser: Chooser, updates: int) -> None:
+    """A schedule without an end gets one, at its own peak; a warm-up longer than a tenth of the run is shortened to it."""
+    optimiser = chooser.config.optimiser
+    if optimiser.schedule not in LANDING:
+        peak = rate_at(optimiser, max(optimiser.warmup, 1), 0.0, getattr(chooser.config.model, "width", 1))
+        chooser.bend("optimiser.rate", peak, f"the peak of {optimiser.schedule}")
+        chooser.bend("optimiser.schedule", "linear", "so that the rate lands with the minutes")
+    if optimiser.warmup > updates // 10:
+        chooser.bend("optimiser.warmup", max(1, updates // 10), f"a tenth of {updates:,} updates")
 
 
 def _choose_size(
     chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
 ) -> float:
     """The largest model that still gets ENOUGH_UPDATES; returns its seconds for each update."""
-    if any(setting.startswith("model.") for setting in chooser.fixed) or not isinstance(
-        chooser.config.model, TransformerConfig
-    ):
+    model = chooser.config.model
+    shape_is_free = all(chooser.free(f"model.{field}") for field in SIZES["tiny"])
+    if not (shape_is_free and isinstance(model, TransformerConfig)):
         return seconds_per_update(chooser.config, store, tokenizers, device)
     chosen, chosen_pace = "", 0.0
     for name, size in SIZES.items():
-        trial = replace(chooser.config, model=replace(chooser.config.model, **size))
+        trial = replace(chooser.config, model=replace(model, **size))
         pace = seconds_per_update(trial, store, tokenizers, device)
         if chosen and seconds / pace < ENOUGH_UPDATES:
             break

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 
 from kente.config import OptimiserConfig
 
+LANDING = ("linear", "cosine", "wsd")
+"""Schedules that come down to their end with the last update."""
+
 
 def rate_at(config: OptimiserConfig, step: int, progress: float, width: int) -> float:
     """The learning rate of update `step` (the first is 1); `progress` is the share of the whole run behind it.
