@@ -192,7 +192,7 @@ class TrainConfig:
     ema_decay: float = 0.995
     """Memory of the exponential average, per update."""
     average_last: int = 5
-    """How many checkpoints `average = last` takes the mean of."""
+    """How many validated checkpoints `average = last` takes the mean of."""
     validate_every: int = 0
     """Updates between validations; 0 chooses."""
     validate_sentences: int = 1000

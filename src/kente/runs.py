@@ -28,22 +28,18 @@ from torch import Tensor, nn
 
 import kente
 from kente.checkpoints import (
-    PART,
     Checkpoint,
     Score,
     best_of,
-    disk_errors,
-    free_bytes,
     list_checkpoints,
     remove_parts,
-    replace_file,
     save_checkpoint,
-    size_text,
     tensors_size,
     weights_sha256,
 )
 from kente.config import Config
 from kente.configfile import config_hash, dump_config, load_config
+from kente.durable import PART, disk_errors, free_bytes, replace_file, size_text
 from kente.errors import DiskFull, NoRun, RunError
 from kente.reporting import SILENT, Reporter
 

@@ -49,6 +49,10 @@ def kente(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[st
     )
 
 
+def evaluation(folder: Path, reference: str) -> list[str]:
+    return ["evaluate", f"{folder}/run", "--source", f"{folder}/test.a", "--reference", f"{folder}/{reference}"]
+
+
 def test_translate_reads_lines_and_writes_as_many(folder):
     done = kente("translate", folder / "run", "--beam", 1, stdin="a b c\n\nd e f\n")
     assert done.returncode == 0, done.stderr
@@ -99,14 +103,7 @@ def test_sampling_follows_its_seed(folder, capsys):
 
 
 def test_evaluate_scores_and_says_how(folder, capsys):
-    arguments = [
-        "evaluate",
-        str(folder / "run"),
-        "--source",
-        str(folder / "test.a"),
-        "--reference",
-        str(folder / "test.b"),
-    ]
+    arguments = evaluation(folder, "test.b")
     assert main([*arguments, "--beam", "2", "--json", "--threads", "1"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (
@@ -123,14 +120,7 @@ def test_score_agrees_with_evaluate(folder, tmp_path, capsys):
     (tmp_path / "out").write_text(capsys.readouterr().out)
     assert main(["score", "--hypothesis", str(tmp_path / "out"), "--reference", str(folder / "test.b"), "--json"]) == 0
     scored = json.loads(capsys.readouterr().out)
-    arguments = [
-        "evaluate",
-        str(folder / "run"),
-        "--source",
-        str(folder / "test.a"),
-        "--reference",
-        str(folder / "test.b"),
-    ]
+    arguments = evaluation(folder, "test.b")
     assert main([*arguments, "--beam", "2", "--json"]) == 0
     evaluated = json.loads(capsys.readouterr().out)
     assert {k: scored[k] for k in ("bleu", "chrf", "ter", "signature")} == {
@@ -139,14 +129,7 @@ def test_score_agrees_with_evaluate(folder, tmp_path, capsys):
 
 
 def test_evaluate_refuses_files_that_do_not_match(folder, capsys):
-    arguments = [
-        "evaluate",
-        str(folder / "run"),
-        "--source",
-        str(folder / "test.a"),
-        "--reference",
-        str(folder / "train.b"),
-    ]
+    arguments = evaluation(folder, "train.b")
     assert main(arguments) == 2
     assert "test.a has 100 lines but" in capsys.readouterr().err
 

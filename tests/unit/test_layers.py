@@ -14,7 +14,7 @@ SOURCE = Path(kente.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"errors", "reporting"},
-    {"config"},
+    {"config", "durable"},
     {"configfile"},
     {"data", "nn"},
     {"models"},

@@ -21,10 +21,11 @@ from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
 from torch import Tensor, nn
 
-from kente.checkpoints import free_bytes, size_text, write_safetensors
+from kente.checkpoints import write_safetensors
 from kente.config import Config, TokenizerConfig, TransformerConfig
 from kente.configfile import config_hash
 from kente.data.tokenizer import Tokenizers, train_tokenizers
+from kente.durable import free_bytes, size_text
 from kente.errors import DiskFull, Diverged, RunError
 from kente.models.build import build
 from kente.reporting import Reporter

@@ -195,6 +195,7 @@ def test_early_stopping_ends_a_run_that_no_longer_improves(data, tmp_path):
     )
     result = train(data, tmp_path / "run", *more, updates=None)
     assert result.stopped == "no better for 2 validations" and result.step < 60
+    assert api.resume(tmp_path / "run").step == result.step  # it stays stopped
 
 
 def trainer_of(run_path: Path, objective=None, **settings) -> Trainer:

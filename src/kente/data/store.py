@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kente.data.tokenizer import Tokenizer, Tokenizers
+from kente.durable import sync_folder
 from kente.errors import CorpusError, RunError
 from kente.reporting import SILENT, Reporter
 
@@ -103,7 +104,7 @@ class Store:
             _settle(file)
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(unfinished, folder)
-        _settle_folder(folder.parent)
+        sync_folder(folder.parent)
         return cls.open(folder, tokenizers.sha256)
 
     @classmethod
@@ -223,14 +224,6 @@ def _chunks(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
 def _settle(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _settle_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read_meta(folder: Path) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from kente.data.pieces import (
     escape,
     normalise,
 )
+from kente.durable import replace_file
 from kente.errors import ConfigError, CorpusError, RunError
 from kente.reporting import SILENT, Reporter
 
@@ -100,7 +101,7 @@ class Tokenizers:
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in self._files.items():
-            (folder / name).write_bytes(data)
+            replace_file(folder / name, data)
 
     @classmethod
     def load(cls, folder: Path, expected: str | None = None) -> Tokenizers:

@@ -31,6 +31,35 @@ class ExponentialAverage:
             tensor.copy_(tensors[name])
 
 
+class LastMean:
+    """The mean of the weights at the last `count` validations. It carries them along, so that a resumed run averages the same ones."""
+
+    def __init__(self, count: int):
+        self.count = count
+        self.recent: list[dict[str, Tensor]] = []
+
+    @property
+    def tensors(self) -> dict[str, Tensor] | None:
+        return mean_of(self.recent) if self.recent else None
+
+    def add(self, model: nn.Module) -> None:
+        """Take the weights as they are now; the oldest go when there are too many."""
+        weights = {name: tensor.clone() for name, tensor in named_weights(model).items()}
+        self.recent = [*self.recent, weights][-self.count :]
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"{place}.{name}": tensor for place, weights in enumerate(self.recent) for name, tensor in weights.items()
+        }
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        places = sorted({int(name.partition(".")[0]) for name in tensors})
+        self.recent = [
+            {name.partition(".")[2]: t.clone() for name, t in tensors.items() if name.startswith(f"{place}.")}
+            for place in places
+        ]
+
+
 def mean_of(weights: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of several sets of weights, name by name."""
     return {name: torch.stack([w[name] for w in weights]).mean(dim=0) for name in weights[0]}

@@ -22,7 +22,7 @@ from kente.data.batches import Batch, Batches, prefetch
 from kente.errors import DiskFull, Interrupted
 from kente.reporting import SILENT, Reporter
 from kente.runs import Checkpoint, Run, Score
-from kente.train.averaging import ExponentialAverage, mean_of, named_weights, put, weights_of
+from kente.train.averaging import ExponentialAverage, LastMean, named_weights, put, weights_of
 from kente.train.health import Health
 from kente.train.objectives import Objective
 from kente.train.optimiser import Optimiser, rate_at
@@ -30,6 +30,7 @@ from kente.train.plan import Pace, Plan, passed_mark
 from kente.train.signals import StopRequest
 
 Validate = Callable[[nn.Module, int], dict[str, Score]]
+STALE = "no better for {} validations"
 SAVE_SECONDS = 60.0
 """Without train.save_every, a checkpoint at least this often: what a power cut may cost."""
 
@@ -83,8 +84,11 @@ class Trainer:
         self.plan, self.pace, self.validate = plan, pace, validate
         self.device, self.reporter = device, reporter
         self.optimiser = Optimiser(model, config.optimiser)
-        keeps_average = config.train.average == "ema"
-        self.average = ExponentialAverage(model, config.train.ema_decay) if keeps_average else None
+        self.average: ExponentialAverage | LastMean | None = None
+        if config.train.average == "ema":
+            self.average = ExponentialAverage(model, config.train.ema_decay)
+        elif config.train.average == "last":
+            self.average = LastMean(config.train.average_last)
         self.health, self.progress = Health(), Progress(seconds=seconds_before)
         self.corrections: dict[int, Plan] = {}
         self.width = getattr(config.model, "width", 1)
@@ -116,7 +120,7 @@ class Trainer:
             self.health.skipped(step)
             return loss, norm.item(), rate
         self.optimiser.step(rate, norm)
-        if self.average:
+        if isinstance(self.average, ExponentialAverage):
             self.average.update(self.model, step)
         self.health.saw(loss, step, watch=self.config.train.divergence)
         return loss, norm.item(), rate
@@ -125,6 +129,8 @@ class Trainer:
 
     def fit(self) -> Outcome:
         """Train from wherever the run stands to where the plan ends."""
+        if self._patience_is_over():
+            return self._outcome(STALE.format(self.config.train.patience))
         parts = self.config.batches.accumulation
         feed = prefetch(self.batches, self.progress.step * parts)
         started = time.monotonic() - self.progress.seconds
@@ -161,7 +167,7 @@ class Trainer:
                             f"{stop.received} at update {step:,}: saved. Go on with  kente train --resume {self.run.path}"
                         )
                     if stale:
-                        return self._outcome(f"no better for {self.config.train.patience} validations")
+                        return self._outcome(STALE.format(self.config.train.patience))
         finally:
             feed.close()
             self.reporter.finish()
@@ -199,21 +205,14 @@ class Trainer:
 
     def _averaged(self) -> dict[str, Tensor] | None:
         """The weights to translate with, when they are not simply the newest."""
-        if self.average:
-            return self.average.tensors
-        if self.config.train.average == "last":
-            wanted = self.config.train.average_last - 1
-            standing = [
-                c for c in self.run.checkpoints() if c.step < self.progress.step and c.problem(("model",)) is None
-            ]
-            earlier = [c for c in standing if c.score][-wanted:] if wanted else []
-            return mean_of([*(c.load("model") for c in earlier), named_weights(self.model)])
-        return None
+        return self.average.tensors if self.average else None
 
     def _validate(self, step: int) -> bool:
         """Score the averaged weights; True when patience has run out."""
         if self.validate is None:
             return False
+        if isinstance(self.average, LastMean):
+            self.average.add(self.model)
         self.model.eval()
         with weights_of(self.model, self._averaged()):
             scores = self.validate(self.model, step)
@@ -231,6 +230,9 @@ class Trainer:
         self.validated_score = main
         figures = "  ".join(f"{score.name} {score.value:.2f}" for score in scores.values())
         self.reporter.say(f"update {step:,}: validation {figures}")
+        return self._patience_is_over()
+
+    def _patience_is_over(self) -> bool:
         return bool(self.config.train.patience and self.progress.stale >= self.config.train.patience)
 
     def _save_due(self, step: int, saved_at: float) -> bool:
@@ -244,6 +246,8 @@ class Trainer:
         averaged = self._averaged()
         if averaged is not None:
             tensors["average"] = averaged
+        if isinstance(self.average, LastMean) and self.average.recent:
+            tensors["recent"] = self.average.state()
         validated = self.plan.validates(step) and self.validate is not None
         state = {
             "progress": asdict(self.progress),
@@ -251,11 +255,8 @@ class Trainer:
             "plan": asdict(self.plan),
             "score": asdict(self.validated_score) if validated and self.validated_score else None,
         }
-        keep = self.config.train.keep
-        if self.config.train.average == "last":
-            keep = max(keep, self.config.train.average_last)
         try:
-            self.run.save(step, tensors, state, keep=keep, reporter=self.reporter)
+            self.run.save(step, tensors, state, keep=self.config.train.keep, reporter=self.reporter)
             self._failed_saves = 0
         except DiskFull as error:
             self._failed_saves += 1
@@ -267,8 +268,10 @@ class Trainer:
         """Stand where the checkpoint stood, bit for bit."""
         put(self.model, checkpoint.load("model"))
         self.optimiser.load(checkpoint.load("optim"))
-        if self.average:
+        if isinstance(self.average, ExponentialAverage):
             self.average.load(checkpoint.load("average"))
+        elif isinstance(self.average, LastMean) and checkpoint.has("recent"):
+            self.average.load(checkpoint.load("recent"))
         self.progress = Progress(**checkpoint.state["progress"])
         self.health = Health(**checkpoint.state["health"])
         self.plan = Plan(**checkpoint.state["plan"])
