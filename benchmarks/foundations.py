@@ -34,7 +34,12 @@ def kente(*arguments: object) -> tuple[float, float]:
 
 def million(folder: Path, most: int | None = None) -> tuple[Path, Path]:
     """The scale corpus, or its beginning."""
-    command = [sys.executable, str(DATA / "ebible" / "make_pairs.py"), str(folder / "big"), *([str(most)] if most else [])]
+    command = [
+        sys.executable,
+        str(DATA / "ebible" / "make_pairs.py"),
+        str(folder / "big"),
+        *([str(most)] if most else []),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return folder / "big.src", folder / "big.tgt"
 
@@ -43,7 +48,10 @@ def start(run: str) -> dict[str, object]:
     """From typing the command to reading the answer."""
     seconds = [kente("translate", run, "A man is good .")[0] for _ in range(7)]
     help_seconds = [kente("--help")[0] for _ in range(7)]
-    return {"first_translation_s": round(statistics.median(seconds), 2), "help_s": round(statistics.median(help_seconds), 2)}
+    return {
+        "first_translation_s": round(statistics.median(seconds), 2),
+        "help_s": round(statistics.median(help_seconds), 2),
+    }
 
 
 def check() -> dict[str, object]:
@@ -60,7 +68,9 @@ def scale() -> list[dict[str, object]]:
             source, target = million(Path(folder), most)
             out = Path(folder) / "run"
             settings = ("--set", "train.validate_sentences=50", "--recipe", "tiny", "--force")
-            seconds, peak = kente("train", "--source", source, "--target", target, "--updates", 30, "--out", out, *settings)
+            seconds, peak = kente(
+                "train", "--source", source, "--target", target, "--updates", 30, "--out", out, *settings
+            )
             pairs = json.loads((out / "prepared.json").read_text())["cleaning"]["kept"]
             rows.append({"pairs": pairs, "seconds": round(seconds, 1), "peak_mb": round(peak)})
     return rows
