@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     verbose = bool(asked & {"-v", "--verbose"} or os.environ.get("KENTE_TRACEBACK"))
     try:
-        return _run(arguments, terminal)
+        code = _run(arguments, terminal)
+        sys.stdout.flush()  # here, where a reader that has gone is noticed, and not while Python shuts down
+        return code
     except SystemExit as leaving:  # argparse, after it printed a help text
         return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:  # the reader has gone, as in `kente translate ... | head`: nothing to tell it
