@@ -14,7 +14,8 @@ from jaxtyping import install_import_hook
 # shapes in signatures are checked here and cost nothing in production; the hook must be in place before the first import
 install_import_hook("kente.nn", "beartype.beartype")
 
-settings.register_profile("kente", deadline=None)  # two cores are shared: slow is not wrong
+# two cores are shared: slow is not wrong. CI draws the same examples every time; new ones are found while working.
+settings.register_profile("kente", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("kente")
 
 ROOT = Path(__file__).resolve().parent.parent
