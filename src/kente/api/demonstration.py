@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kente.api.inputs import Data
+from kente.api.corpora import Data
 from kente.api.training import train
 from kente.api.using import evaluate, load
 from kente.data.grammar import GrammarPair, splits

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from kente.api.inputs import Data, pick_device, use_threads
+from kente.api.corpora import Data
+from kente.api.inputs import pick_device, use_threads
 from kente.config import Config, DecodeConfig
 from kente.configfile import apply, load_recipe, override
 from kente.data.batches import Batches, validation_batches

@@ -1,4 +1,4 @@
-"""What one does with text and runs that exist: check, load, evaluate, score, summary, info."""
+"""What one does with runs that exist: load, evaluate, score, summary, info."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 
-from kente.api.inputs import Data, pick_device, use_threads
+from kente.api.inputs import pick_device, use_threads
 from kente.api.training import translator_of
 from kente.configfile import apply, load_recipe
 from kente.data.batches import Batch, collate
 from kente.data.corpus import read_lines
-from kente.data.doctor import Report, examine
 from kente.decode.translator import Translator
 from kente.errors import ConfigError, CorpusError, RunError
 from kente.measure.scores import Evaluation, evaluate_texts
@@ -25,16 +24,6 @@ from kente.train.objectives import mean_loss
 
 UNKNOWN_VOCABULARY = 8000
 """Assumed by `summary` of a recipe that leaves the vocabulary to the corpus."""
-
-
-def check(data: Data, validation: Data | None = None, test: Data | None = None, reporter: Reporter = SILENT) -> Report:
-    """Examine a corpus as a doctor would: what is wrong, where, and what to do."""
-    return examine(
-        data.corpus(),
-        validation.corpus() if validation else None,
-        test.corpus() if test else None,
-        reporter=reporter,
-    )
 
 
 def load(
