@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from kente.nn.masks import causal_mask
 from kente.nn.positions import Rotary
 
 
@@ -56,7 +57,7 @@ def multi_head(
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
     if causal:
         assert mask is None
-        mask = torch.ones(queries.shape[-2], keys.shape[-2], dtype=torch.bool, device=queries.device).tril()
+        mask = causal_mask(queries.shape[-2], device=queries.device)
     return attend(dot_scores(queries, keys), values, mask)
 
 
