@@ -16,6 +16,12 @@ def _require(truth: bool, message: str) -> None:
         raise ConfigError(message)
 
 
+def _shares(section: object, *names: str) -> None:
+    for name in names:
+        share = getattr(section, name)
+        _require(0 <= share < 1, f"model.{name} ({share}) must be at least 0 and below 1")
+
+
 @dataclass(frozen=True)
 class CleaningConfig:
     """What a pair must look like to be trained on."""
@@ -84,8 +90,16 @@ class TransformerConfig:
     """LayerNorm (the paper) or RMSNorm."""
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     """Inside the feed-forward layers; swiglu adds a gate and a third matrix."""
-    positions: Literal["sinusoid", "learned", "rotary", "none"] = "sinusoid"
-    """How the network knows where a word stands."""
+    positions: Literal["sinusoid", "learned", "rotary", "relative", "alibi", "none"] = "sinusoid"
+    """How the network knows where a word stands: a code added to the words, or distances felt inside attention."""
+    relative_distance: int = 16
+    """relative positions only: words further apart than this are told apart no more."""
+    experts: int = 0
+    """Feed-forward networks to choose from in each layer, a mixture of experts; 0 is one for all."""
+    experts_used: int = 2
+    """Experts each word goes to."""
+    balance: float = 0.01
+    """Weight of the loss that keeps experts equally busy."""
     tie: Literal["all", "target", "none"] = "all"
     """Which embeddings are one matrix: source, target and output (the paper), target and output, or none."""
     max_length: int = 1024
@@ -108,13 +122,129 @@ class TransformerConfig:
             min(self.encoder_layers, self.decoder_layers, self.feedforward, self.max_length) >= 1,
             "model.encoder_layers, decoder_layers, feedforward and max_length must be at least 1",
         )
-        for name in ("dropout", "attention_dropout"):
+        _require(self.relative_distance >= 1, f"model.relative_distance ({self.relative_distance}) must be at least 1")
+        _require(
+            self.experts == 0 or 1 <= self.experts_used <= self.experts,
+            f"model.experts_used ({self.experts_used}) must be from 1 to model.experts ({self.experts})",
+        )
+        _require(self.balance >= 0, f"model.balance ({self.balance}) must be 0 or more")
+        _shares(self, "dropout", "attention_dropout")
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """An encoder and a decoder of recurrent cells, with one fixed context vector or with attention."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    """The architecture."""
+    cell: Literal["rnn", "lstm", "gru", "minimal"] = "gru"
+    """tanh(Wx + Uh + b), LSTM, GRU, or the gated unit with a single gate."""
+    attention: Literal["none", "additive", "bilinear", "dot", "projected"] = "additive"
+    """none squeezes the source into one vector; the others say how a decoder state is compared with encoder states."""
+    encoder_layers: int = 1
+    """Layers that read the source."""
+    decoder_layers: int = 1
+    """Layers that write the target."""
+    width: int = 256
+    """Size of each cell's state."""
+    embedding: int = 256
+    """Size of the word vectors; 0 feeds words as they are, one value for each word of the vocabulary."""
+    bidirectional: Literal["none", "first", "all"] = "all"
+    """Encoder layers that also read from right to left."""
+    residual: bool = False
+    """Carry each layer's input around it, from the third layer on (GNMT)."""
+    context_to: Literal["first", "all"] = "first"
+    """Decoder layers that read the context: the first, or all of them (GNMT)."""
+    repeat_context: bool = False
+    """Fixed context only: the decoder reads it at every step, not only at the start."""
+    reset_bias: bool = False
+    """gru only: a second bias inside the reset gate's product, as torch and cuDNN have it."""
+    dropout: float = 0.1
+    """Share of values silenced on embeddings, between layers and before the output while training."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Which embeddings are one matrix: source, target and output, target and output, or none."""
+
+    def __post_init__(self) -> None:
+        _require(
+            min(self.encoder_layers, self.decoder_layers, self.width) >= 1,
+            "model.encoder_layers, decoder_layers and width must be at least 1",
+        )
+        _require(self.embedding >= 0, f"model.embedding ({self.embedding}) must be 0 (none) or more")
+        _require(
+            self.embedding > 0 or self.tie == "none",
+            f"model.embedding = 0 has no matrix to share; set model.tie=none, not {self.tie}",
+        )
+        _shares(self, "dropout")
+
+
+@dataclass(frozen=True)
+class IntraAttentionConfig:
+    """LSTM with intra-attention (Cheng et al., 2016): a memory tape in place of one memory cell, in encoder and decoder."""
+
+    kind: Literal["lstmn"] = "lstmn"
+    """The architecture."""
+    width: int = 256
+    """Size of each state on the tape."""
+    embedding: int = 256
+    """Size of the word vectors."""
+    dropout: float = 0.1
+    """Share of values silenced on embeddings and before the output while training."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Which embeddings are one matrix: source, target and output, target and output, or none."""
+
+    def __post_init__(self) -> None:
+        _require(min(self.width, self.embedding) >= 1, "model.width and model.embedding must be at least 1")
+        _shares(self, "dropout")
+
+
+@dataclass(frozen=True)
+class ConvConfig:
+    """Convolutional sequence to sequence learning (Gehring et al., 2017): gated convolutions, attention in every decoder layer."""
+
+    kind: Literal["conv"] = "conv"
+    """The architecture."""
+    embedding: int = 256
+    """Size of the word and position vectors."""
+    encoder_channels: tuple[int, ...] = (256, 256, 256, 256)
+    """Size of each encoder layer, first to last."""
+    encoder_kernels: tuple[int, ...] = (3, 3, 3, 3)
+    """Words each encoder layer sees at once."""
+    decoder_channels: tuple[int, ...] = (256, 256, 256)
+    """Size of each decoder layer, first to last."""
+    decoder_kernels: tuple[int, ...] = (3, 3, 3)
+    """Words each decoder layer sees at once, itself and those before it."""
+    dropout: float = 0.1
+    """Share of values silenced on embeddings and before each convolution while training."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Which embeddings are one matrix: source, target and output, target and output, or none."""
+    max_length: int = 1024
+    """Longest sequence: each position has a vector of its own."""
+
+    @property
+    def width(self) -> int:
+        """The size that learning rates go by."""
+        return self.encoder_channels[0]
+
+    def __post_init__(self) -> None:
+        for side in ("encoder", "decoder"):
+            channels, kernels = getattr(self, f"{side}_channels"), getattr(self, f"{side}_kernels")
             _require(
-                0 <= getattr(self, name) < 1, f"model.{name} ({getattr(self, name)}) must be at least 0 and below 1"
+                len(channels) == len(kernels) >= 1,
+                f"model.{side}_channels has {len(channels)} layers but model.{side}_kernels has {len(kernels)}",
             )
+            _require(
+                min(*channels, *kernels) >= 1, f"model.{side}_channels and {side}_kernels must hold numbers from 1 on"
+            )
+        odd = all(kernel % 2 for kernel in self.encoder_kernels)
+        _require(
+            odd, f"model.encoder_kernels {self.encoder_kernels} must be odd: as many words on the left as on the right"
+        )
+        _require(min(self.embedding, self.max_length) >= 1, "model.embedding and model.max_length must be at least 1")
+        _shares(self, "dropout")
 
 
-ModelConfig = TransformerConfig  # a union of dataclasses told apart by `kind`, once there are more
+ModelConfig = TransformerConfig | RecurrentConfig | IntraAttentionConfig | ConvConfig
+"""The architectures, told apart by `kind`."""
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,17 @@ def help_texts(kind: type = Config) -> dict[str, str]:
     return texts
 
 
+def listed_settings(kind: type = Config) -> list[tuple[str, Any, str, str]]:
+    """(name, default, help, condition) of every setting; condition is the `kind` it belongs to, where a section may be of several."""
+    listed = []
+    for section, members in _sections(kind).items():
+        for member in members:
+            condition = f"{section}.kind = {_kind_of(member)}" if len(members) > 1 else ""
+            defaults, help_of = _values(member()), _help_of(member)
+            listed += [(f"{section}.{name}", defaults[name], help_of.get(name, ""), condition) for name in defaults]
+    return listed
+
+
 def _no_such(name: str, config: Any) -> ConfigError:
     """The error for a setting nobody knows, with the nearest one somebody does."""
     known = [
@@ -162,6 +173,10 @@ def _read_value(name: str, value: Any, wanted: Any) -> Any:
             [part for part in re.split(r"[\s,]+", value.strip("[]() ")) if part] if isinstance(value, str) else value
         )
         kinds = typing.get_args(wanted)
+        if kinds[1] is Ellipsis:  # as many as one likes
+            if not isinstance(parts, list | tuple) or not parts:
+                raise ConfigError(f"{name} should be one or more values such as 3,3, not {value!r}")
+            kinds = kinds[:1] * len(parts)
         if not isinstance(parts, list | tuple) or len(parts) != len(kinds):
             example = ",".join("0" for _ in kinds)
             raise ConfigError(f"{name} should be {len(kinds)} values such as {example}, not {value!r}")
@@ -242,7 +257,16 @@ def _line_of(text: str, message: str) -> int | None:
 
 def load_config(path: str | Path, base: Config | None = None) -> Config:
     """The settings in a TOML file, laid over `base` (the defaults)."""
-    path = Path(path)
+    text, settings = _read_toml(Path(path))
+    try:
+        result: Config = apply(base or Config(), settings)
+        return result
+    except ConfigError as error:
+        place = _line_of(text, str(error))
+        raise ConfigError(f"{path}:{place}: {error}" if place else f"{path}: {error}") from None
+
+
+def _read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -259,12 +283,7 @@ def load_config(path: str | Path, base: Config | None = None) -> Config:
         line = int(where[1]) if where and where[1] else len(text.splitlines())
         problem = str(error)[: where.start()] if where else str(error)
         raise ConfigError(f"{path}:{line}: not TOML: {problem}") from None
-    try:
-        result: Config = apply(base or Config(), settings)
-        return result
-    except ConfigError as error:
-        place = _line_of(text, str(error))
-        raise ConfigError(f"{path}:{place}: {error}" if place else f"{path}: {error}") from None
+    return text, settings
 
 
 def recipes() -> dict[str, Path]:
@@ -286,14 +305,25 @@ def recipe_description(path: str | Path) -> str:
     return " ".join(lines)
 
 
-def load_recipe(name_or_path: str | Path) -> Config:
-    """A recipe by its name, or any TOML file by its path."""
+def load_recipe(name_or_path: str | Path, base: Config | None = None) -> Config:
+    """A recipe by its name, or any TOML file by its path, laid over `base` (the defaults)."""
+    return load_config(recipe_path(name_or_path), base)
+
+
+def recipe_settings(name_or_path: str | Path) -> frozenset[str]:
+    """{"model.width", ...}: the settings a recipe decides; the others it leaves open."""
+    _, settings = _read_toml(recipe_path(name_or_path))
+    return frozenset(f"{section}.{name}" for section, values in settings.items() for name in values)
+
+
+def recipe_path(name_or_path: str | Path) -> Path:
+    """The file of a recipe, which is named or is a TOML file of one's own."""
     known = recipes()
     if str(name_or_path) in known:
-        return load_config(known[str(name_or_path)])
+        return known[str(name_or_path)]
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.is_file():
-        return load_config(path)
+        return path
     near = difflib.get_close_matches(str(name_or_path), known, n=1)
     question = f" Did you mean {near[0]}?" if near else ""
     raise ConfigError(

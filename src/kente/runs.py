@@ -55,6 +55,7 @@ FILES = (
     "environment.json",
     "request.json",
     "prepared.json",
+    "cleaning.json",
     "README.md",
     ".lock",
     "metrics.jsonl",

@@ -14,7 +14,8 @@ import sacrebleu
 
 from kente import __version__
 from kente.cli import main
-from kente.cli.commands import COMMANDS, Command, _print_json
+from kente.cli.commands import COMMANDS, Command
+from kente.cli.printing import print_json
 from kente.cli.terminal import Terminal
 from kente.errors import CorpusError, Diverged, Interrupted, KenteError
 
@@ -77,6 +78,10 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "--no-split",
         "evaluate": "RUN --source --reference --beam --tokenize",
         "score": "--hypothesis --reference --tokenize",
+        "compare": "--source --target --pairs --validation-source --test-source --test-target --models --minutes-each "
+        "--updates-each --tokenize --beam --set --seed --out --force",
+        "report": "RUN --source --reference --out --tokenize --beam",
+        "lecture": "EXPERIMENT --run --out",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }
@@ -87,7 +92,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_help_version_and_mistakes_never_import_torch() -> None:
-    calls = [["--help"], ["--version"], ["trian"], ["train"], ["train", "--set", "help"]]
+    calls = [["--help"], ["--version"], ["trian"], ["train"], ["train", "--set", "help"], ["lecture"]]
     calls += [[name, "--help"] for name in COMMANDS]
     script = (
         "import sys, json; from kente.cli import main\n"
@@ -101,7 +106,9 @@ def test_help_version_and_mistakes_never_import_torch() -> None:
 def test_every_setting_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--set", "help"]) == 0
     printed = capsys.readouterr().out
-    assert "model.width = 512\n    Size of every vector between layers." in printed
+    assert "model.width = 512  (for model.kind = transformer)\n    Size of every vector between layers." in printed
+    assert 'model.cell = "gru"  (for model.kind = recurrent)' in printed
+    assert "model.encoder_kernels = [3, 3, 3, 3]  (for model.kind = conv)" in printed and "null" not in printed
 
 
 # ---------------------------------------------------------------- mistakes
@@ -260,7 +267,7 @@ def test_score_refuses_texts_of_different_length(
 
 
 def test_json_has_no_not_a_number(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_json({"loss": float("nan"), "parts": [float("inf"), 1.5], "path": Path("runs/là")})
+    print_json({"loss": float("nan"), "parts": [float("inf"), 1.5], "path": Path("runs/là")})
     assert capsys.readouterr().out == '{"loss": null, "parts": [null, 1.5], "path": "runs/là"}\n'
 
 

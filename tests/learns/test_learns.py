@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kente import api
-from kente.api.demonstration import write_pairs
+from kente.api.comparison import write_pairs
 from kente.data.grammar import generate
 from kente.data.toys import toy_split
 

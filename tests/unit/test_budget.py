@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kente.config import TokenizerConfig
-from kente.configfile import load_recipe, override
+from kente.configfile import load_recipe, override, recipe_settings
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
@@ -90,13 +91,26 @@ def test_time_in_plenty_buys_larger_batches(store, tokenizers):
 
 def test_a_recipe_is_bent_to_land_and_otherwise_left_alone(store, tokenizers):
     noam = ["optimiser.schedule=noam", "optimiser.warmup=4000", "optimiser.rate=1.0"]
-    chooser = Chooser(override(load_recipe("tiny"), noam), frozenset(), SILENT, recipe=True)
+    settled = recipe_settings("tiny") | {assignment.partition("=")[0] for assignment in noam} | {"train.ema_decay"}
+    chooser = Chooser(override(load_recipe("tiny"), noam), frozenset(), SILENT, recipe=settled)
     before = chooser.config
     updates, _ = fit_to_minutes(chooser, store, tokenizers, 10.0, "cpu")
     after = chooser.config
     assert after.optimiser.schedule == "linear" and after.optimiser.warmup == max(1, updates // 10)
     assert after.optimiser.rate == pytest.approx(128**-0.5 * 4000**-0.5)
     assert (after.model, after.batches, after.train) == (before.model, before.batches, before.train)
+
+
+def test_what_a_recipe_leaves_open_is_chosen(store, tokenizers):
+    """gru-attention says what the network is; how long it warms up and how much it drops depend on corpus and minutes."""
+    recipe = recipe_settings("gru-attention")
+    chooser = Chooser(load_recipe("gru-attention", base=automatic()), frozenset(), SILENT, recipe=recipe)
+    model = chooser.config.model
+    fit_to_minutes(chooser, store, tokenizers, 10.0, "cpu")
+    assert replace(chooser.config.model, dropout=model.dropout) == model
+    assert "model.dropout" in {choice.setting for choice in chooser.choices}
+    fit_to_corpus(chooser, store)
+    assert replace(chooser.config.model, dropout=model.dropout) == model
 
 
 def test_a_schedule_set_by_hand_is_not_bent():

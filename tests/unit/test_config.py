@@ -11,13 +11,16 @@ from kente.config import (
     BatchConfig,
     CleaningConfig,
     Config,
+    ConvConfig,
     DecodeConfig,
+    IntraAttentionConfig,
     OptimiserConfig,
+    RecurrentConfig,
     TokenizerConfig,
     TrainConfig,
     TransformerConfig,
 )
-from kente.configfile import help_texts
+from kente.configfile import help_texts, listed_settings
 from kente.errors import ConfigError, KenteError
 
 
@@ -58,6 +61,24 @@ from kente.errors import ConfigError, KenteError
         (DecodeConfig, {"top_p": 0.0}, "decode.top_p (0.0)"),
         (DecodeConfig, {"top_k": -1}, "decode.top_k (-1)"),
         (DecodeConfig, {"no_repeat": -1}, "decode.no_repeat (-1)"),
+        (TransformerConfig, {"relative_distance": 0}, "model.relative_distance (0) must be at least 1"),
+        (
+            TransformerConfig,
+            {"experts": 2, "experts_used": 3},
+            "model.experts_used (3) must be from 1 to model.experts (2)",
+        ),
+        (TransformerConfig, {"balance": -1.0}, "model.balance (-1.0) must be 0 or more"),
+        (RecurrentConfig, {"width": 0}, "width must be at least 1"),
+        (RecurrentConfig, {"embedding": -1}, "model.embedding (-1) must be 0 (none) or more"),
+        (RecurrentConfig, {"dropout": 1.0}, "model.dropout (1.0) must be at least 0 and below 1"),
+        (IntraAttentionConfig, {"width": 0}, "model.width and model.embedding must be at least 1"),
+        (ConvConfig, {"encoder_kernels": (3,)}, "model.encoder_channels has 4 layers but model.encoder_kernels has 1"),
+        (ConvConfig, {"encoder_kernels": (3, 3, 2, 3)}, "model.encoder_kernels (3, 3, 2, 3) must be odd"),
+        (
+            ConvConfig,
+            {"decoder_kernels": (3, 0, 3)},
+            "model.decoder_channels and decoder_kernels must hold numbers from 1",
+        ),
         (DecodeConfig, {"max_ratio": 0.0}, "decode.max_ratio (0.0)"),
         (DecodeConfig, {"batch_tokens": 0}, "decode.batch_tokens (0)"),
     ],
@@ -92,9 +113,10 @@ def test_the_defaults_are_the_papers_base_model() -> None:
 
 
 def test_every_setting_has_its_help_beneath_it() -> None:
-    texts = help_texts()
-    names = {
-        f"{s.name}.{f.name}" for s in dataclasses.fields(Config) for f in dataclasses.fields(getattr(Config(), s.name))
+    listed = listed_settings()
+    assert {name for name, *_ in listed} == set(help_texts())
+    assert [name for name, _, text, _ in listed if not text.strip().endswith(".")] == []
+    assert {condition for *_, condition in listed} == {
+        "",
+        *(f"model.kind = {kind}" for kind in ("transformer", "recurrent", "lstmn", "conv")),
     }
-    assert set(texts) == names
-    assert [name for name, text in texts.items() if not text.strip().endswith(".")] == []

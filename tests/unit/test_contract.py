@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kente.config import DecodeConfig, TransformerConfig
+from kente.config import ConvConfig, DecodeConfig, IntraAttentionConfig, RecurrentConfig, TransformerConfig
 from kente.decode.search import length_penalty, search
 from kente.models.build import build
 from kente.models.interface import select
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
+FIXED = RecurrentConfig(attention="none", width=12, embedding=10)
+ATTENTIVE = RecurrentConfig(width=12, embedding=10)
 FAMILIES = {
     "transformer": TINY,
     "transformer-pre": replace(TINY, norm_place="pre"),
@@ -21,10 +23,39 @@ FAMILIES = {
         TINY, norm_place="pre", positions="rotary", activation="swiglu", norm="rms"
     ),
     "transformer-learned-gelu": replace(TINY, positions="learned", activation="gelu", max_length=64),
+    "transformer-relative": replace(TINY, positions="relative", relative_distance=3),
+    "transformer-alibi": replace(TINY, positions="alibi"),
     "transformer-none": replace(TINY, positions="none"),
+    "transformer-experts": replace(TINY, experts=3, experts_used=2),
     "transformer-untied": replace(TINY, tie="none"),
     "transformer-target-tied": replace(TINY, tie="target"),
-}
+    "fixed-rnn": replace(FIXED, cell="rnn"),
+    "fixed-gru": FIXED,
+    "fixed-minimal-repeat": replace(FIXED, cell="minimal", repeat_context=True),
+    "fixed-lstm-handed-over": replace(FIXED, cell="lstm", bidirectional="none", encoder_layers=2, decoder_layers=2),
+    "fixed-lstm-one-hot": replace(FIXED, cell="lstm", bidirectional="none", embedding=0, tie="none"),
+    "gru-additive": ATTENTIVE,
+    "rnn-bilinear": replace(ATTENTIVE, cell="rnn", attention="bilinear"),
+    "lstm-projected-deep": replace(
+        ATTENTIVE, cell="lstm", attention="projected", encoder_layers=3, decoder_layers=3, residual=True, tie="target"
+    ),
+    "minimal-dot": replace(ATTENTIVE, cell="minimal", attention="dot", bidirectional="none"),
+    "gnmt": replace(
+        ATTENTIVE, cell="lstm", encoder_layers=4, decoder_layers=4, bidirectional="first", residual=True,
+        context_to="all",
+    ),
+    "lstmn": IntraAttentionConfig(width=12, embedding=10),
+    "conv": ConvConfig(
+        embedding=12, encoder_channels=(16, 20), encoder_kernels=(3, 5), decoder_channels=(16, 20),
+        decoder_kernels=(3, 2), max_length=64,
+    ),
+    "conv-untied": ConvConfig(
+        embedding=12, encoder_channels=(16,), encoder_kernels=(1,), decoder_channels=(16,), decoder_kernels=(1,),
+        tie="none", max_length=64,
+    ),
+}  # fmt: skip
+MAPS = {"transformer": {"encoder", "decoder", "cross"}, "lstmn": {"encoder", "decoder", "cross"}, "conv": {"cross"}}
+"""What each architecture has to show; a recurrent one its cross attention, if it attends."""
 VOCABULARY = 23
 
 
@@ -108,8 +139,10 @@ def test_attention_sums_to_one_and_is_zero_on_padding(config):
     model = model_of(config)
     source, mask = sentences([7, 4])
     maps = model.look(source, mask, targets(2, 5))
-    assert {m.kind for m in maps} == {"encoder", "decoder", "cross"}
-    assert len(maps) == 2 * (config.encoder_layers + 2 * config.decoder_layers)
+    attends = getattr(config, "attention", "") != "none"
+    assert {m.kind for m in maps} == MAPS.get(config.kind, {"cross"} if attends else set())
+    if config.kind == "transformer":
+        assert len(maps) == 2 * (config.encoder_layers + 2 * config.decoder_layers)
     for attention in maps:
         sums = attention.weights.sum(-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))
@@ -119,10 +152,11 @@ def test_attention_sums_to_one_and_is_zero_on_padding(config):
             assert attention.weights.triu(1).max() == 0
 
 
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name.startswith("transformer")])
 @torch.inference_mode()
-def test_looking_reads_the_same_weights_that_translate(config):
+def test_looking_reads_the_same_weights_that_translate(name):
     """The visible and the fused path are one model: the hidden vectors agree."""
-    model = model_of(config)
+    model = model_of(FAMILIES[name])
     source, mask = sentences([7, 4])
     target = targets(2, 5)
     fused = model(source, mask, target)

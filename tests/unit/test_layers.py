@@ -13,7 +13,7 @@ import kente
 SOURCE = Path(kente.__file__).parent
 
 LAYERS: list[set[str]] = [
-    {"errors", "reporting"},
+    {"errors", "reporting", "memory"},
     {"config", "durable"},
     {"configfile"},
     {"data", "nn"},
@@ -23,6 +23,7 @@ LAYERS: list[set[str]] = [
     {"train", "decode"},
     {"measure", "export"},
     {"show"},
+    {"lectures"},
     {"api"},
     {"serve", "cli"},
     {"__main__"},

@@ -161,28 +161,47 @@ def test_post_norm_and_pre_norm_put_the_norm_where_they_say():
     torch.testing.assert_close(pre.leave(x, pre.enter(x).sin()), x + norm(x).sin())
 
 
+@pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("tokens", [1, 255, 600])
-def test_the_loss_in_strips_is_cross_entropy_of_torch(smoothing, tokens):
+def test_the_loss_in_strips_is_cross_entropy_of_torch(smoothing, tokens, biased):
     torch.manual_seed(0)
     hidden, weight = torch.randn(tokens, 8, requires_grad=True), torch.randn(30, 8, requires_grad=True)
+    bias = torch.randn(30, requires_grad=True) if biased else None
+    learned = [hidden, weight, bias] if biased else [hidden, weight]
     targets = torch.randint(0, 30, (tokens,))
-    ours = linear_cross_entropy(hidden, weight, targets, smoothing)
-    (ours / 7).backward()
-    gradients = hidden.grad.clone(), weight.grad.clone()
-    hidden.grad = weight.grad = None
-    theirs = nn.functional.cross_entropy(hidden @ weight.T, targets, reduction="sum", label_smoothing=smoothing)
-    (theirs / 7).backward()
+    ours = linear_cross_entropy(hidden, weight, targets, smoothing, bias)
+    logits = nn.functional.linear(hidden, weight, bias)
+    theirs = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(gradients[0], hidden.grad, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(gradients[1], weight.grad, atol=1e-4, rtol=1e-4)
+    for mine, expected in zip(
+        torch.autograd.grad(ours / 7, learned), torch.autograd.grad(theirs / 7, learned), strict=True
+    ):
+        torch.testing.assert_close(mine, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("alone", ["hidden", "weight", "bias"])
+def test_the_loss_in_strips_teaches_whichever_part_learns(alone):
+    torch.manual_seed(0)
+    parts = {"hidden": torch.randn(9, 8), "weight": torch.randn(30, 8), "bias": torch.randn(30)}
+    parts[alone].requires_grad_()
+    targets = torch.randint(0, 30, (9,))
+    ours = linear_cross_entropy(parts["hidden"], parts["weight"], targets, 0.1, parts["bias"])
+    logits = nn.functional.linear(*parts.values())
+    theirs = nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=0.1)
+    for mine, expected in zip(
+        torch.autograd.grad(ours, parts[alone]), torch.autograd.grad(theirs, parts[alone]), strict=True
+    ):
+        torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_the_loss_in_strips_needs_no_gradient():
-    hidden, weight, targets = torch.randn(5, 8), torch.randn(30, 8), torch.randint(0, 30, (5,))
+    hidden, weight, targets = torch.randn(5, 8), nn.Parameter(torch.randn(30, 8)), torch.randint(0, 30, (5,))
     with torch.inference_mode():
         ours = linear_cross_entropy(hidden, weight, targets)
-    torch.testing.assert_close(ours, nn.functional.cross_entropy(hidden @ weight.T, targets, reduction="sum"))
+        theirs = nn.functional.cross_entropy(hidden @ weight.T, targets, reduction="sum")
+    assert not ours.requires_grad
+    torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5])

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch import nn
 
 from kente.config import TransformerConfig
 from kente.configfile import load_recipe
+from kente.data.batches import collate
 from kente.errors import ConfigError
 from kente.models.build import build
 from kente.models.summary import parameter_count, summarise
+from kente.nn.words import Words
+from kente.train.objectives import CrossEntropy
+
+ONE_LAYER = TransformerConfig(encoder_layers=1, decoder_layers=1, width=32, feedforward=64, heads=2)
 
 
 def count_by_hand(vocabulary: int, width: int, inner: int, layers: int) -> int:
@@ -43,9 +51,7 @@ def test_small_sizes(name, shape):
 
 def test_the_summary_adds_up_and_shows_shapes():
     with torch.device("meta"):
-        model = build(
-            TransformerConfig(encoder_layers=1, decoder_layers=1, width=32, feedforward=64, heads=2), 100, 100
-        )
+        model = build(ONE_LAYER, 100, 100)
     summary = summarise(model, "toy")
     assert summary.parameters == sum(row.parameters for row in summary.rows) == parameter_count(model)
     rows = {row.name: row for row in summary.rows}
@@ -78,11 +84,48 @@ def test_impossible_shapes_are_refused_in_the_words_of_the_file(setting, message
 
 def test_dropout_only_acts_while_training():
     torch.manual_seed(0)
-    model = build(
-        TransformerConfig(encoder_layers=1, decoder_layers=1, width=32, feedforward=64, heads=2, dropout=0.5), 50, 50
-    )
+    model = build(replace(ONE_LAYER, dropout=0.5), 50, 50)
     source = torch.randint(4, 50, (2, 5))
     mask, target = torch.ones_like(source, dtype=torch.bool), torch.randint(4, 50, (2, 4))
     assert not torch.equal(model(source, mask, target), model(source, mask, target))
     model.eval()
     assert torch.equal(model(source, mask, target), model(source, mask, target))
+
+
+def test_weights_keep_the_names_that_runs_were_saved_with():
+    names = set(build(replace(ONE_LAYER, tie="none"), 50, 50).state_dict())
+    attention = ["attention.query_key_value.weight", "attention.output.weight"]
+    cross = ["cross.query.weight", "cross.key_value.weight", "cross.output.weight"]
+    feedforward = [f"feedforward.{part}" for part in ("inner.weight", "inner.bias", "outer.weight", "outer.bias")]
+    norms = [f"{part}_residual.norm.{kind}" for part in ("attention", "feedforward") for kind in ("weight", "bias")]
+    cross_norm = ["cross_residual.norm.weight", "cross_residual.norm.bias"]
+    assert names == {
+        *(f"{table}.weight" for table in ("source_embedding", "target_embedding", "output")),
+        *(f"encoder.layers.0.{name}" for name in attention + feedforward + norms),
+        *(f"decoder.layers.0.{name}" for name in attention + cross + feedforward + norms + cross_norm),
+    }
+
+
+@pytest.mark.parametrize("tie", ["all", "target", "none"])
+def test_tied_tables_are_one(tie):
+    model = build(replace(ONE_LAYER, tie=tie), 50, 50)
+    source, target, output = model.source_embedding.weight, model.target_embedding.weight, model.output.weight
+    assert (source is target, target is output) == (tie == "all", tie != "none")
+
+
+def test_the_objective_counts_a_bias_of_the_output():
+    torch.manual_seed(0)
+    model = build(replace(ONE_LAYER, tie="none", dropout=0.0), 50, 50)
+    model.output = Words(50, 32, bias=True)
+    nn.init.normal_(model.output.bias)
+    batch = collate([[5, 6, 7], [8]], [[9, 10], [11, 12, 13]])
+    loss = CrossEntropy(0.1)(model, batch)
+    loss.total.backward()
+    gradient, model.output.bias.grad = model.output.bias.grad, None
+    logits = model.predict(model(batch.source, batch.source_mask, batch.target_input))
+    expected = nn.functional.cross_entropy(
+        logits[batch.target_mask], batch.target_output[batch.target_mask], reduction="sum", label_smoothing=0.1
+    )
+    expected.backward()
+    torch.testing.assert_close(loss.total, expected)
+    torch.testing.assert_close(gradient, model.output.bias.grad, atol=1e-5, rtol=1e-4)

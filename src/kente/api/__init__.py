@@ -1,4 +1,5 @@
-"""The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, demo.
+"""The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, compare,
+report, lecture, demo.
 
 Each is imported when it is first used: looking at text should not wait, or pay in memory, for torch.
 """
@@ -7,19 +8,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kente.api.comparison import Compared, compare, report
     from kente.api.corpora import Data, check
     from kente.api.demonstration import demo
+    from kente.api.lecturing import experiments, lecture
     from kente.api.training import TrainResult, resume, train
     from kente.api.using import evaluate, info, load, score, summary
 
 __all__ = [
+    "Compared",
     "Data",
     "TrainResult",
     "check",
+    "compare",
     "demo",
     "evaluate",
+    "experiments",
     "info",
+    "lecture",
     "load",
+    "report",
     "resume",
     "score",
     "summary",
@@ -27,8 +35,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "comparison": ("Compared", "compare", "report"),
     "corpora": ("Data", "check"),
     "demonstration": ("demo",),
+    "lecturing": ("experiments", "lecture"),
     "training": ("TrainResult", "resume", "train"),
     "using": ("evaluate", "info", "load", "score", "summary"),
 }

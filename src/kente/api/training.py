@@ -16,7 +16,7 @@ from torch import nn
 from kente.api.corpora import Data
 from kente.api.inputs import pick_device, use_threads
 from kente.config import Config, DecodeConfig
-from kente.configfile import apply, load_recipe, override
+from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
 from kente.decode.search import SLACK
 from kente.decode.sentences import split_sentences
@@ -33,7 +33,7 @@ from kente.train.card import card
 from kente.train.objectives import CrossEntropy, mean_loss
 from kente.train.optimiser import LANDING
 from kente.train.plan import Pace, Plan
-from kente.train.prepare import Prepared, prepare
+from kente.train.prepare import CLEANED, Prepared, prepare, share_prepared
 from kente.train.trainer import Outcome, Trainer, Validate
 
 SAMPLES = 5
@@ -79,15 +79,19 @@ def train(
     threads: int | None = None,
     reporter: Reporter = SILENT,
     began: float | None = None,
+    prepared: Path | str | None = None,
 ) -> TrainResult:
-    """Train a translator. Without a recipe, settings are chosen for the corpus, the machine and the minutes.
+    """Train a translator. What neither recipe nor settings decide is chosen for the corpus, the machine and the minutes.
 
-    `began` is when the user's clock started (time.monotonic), if that was before this call.
+    `began` is when the user's clock started (time.monotonic), if that was before this call. `prepared` is a folder made by
+    `prepare_corpus` from the same data: several runs can share one cleaned corpus and one tokenizer.
     """
     began = time.monotonic() if began is None else began
     for given_data in filter(None, (data, validation)):
         next(iter(given_data.corpus()), None)  # a file that cannot be read is said before a folder is made
-    config = load_recipe(recipe) if recipe else automatic()
+    config = load_recipe(recipe, base=automatic()) if recipe else automatic()
+    if minutes is not None:
+        config = apply(config, {"train": {"updates": 0}})  # a recipe's updates give way to the minutes asked for
     given = {"train.minutes": minutes, "train.updates": updates, "train.save_every": save_every, "train.seed": seed}
     assignments = [*settings, *(f"{name}={value}" for name, value in given.items() if value is not None)]
     config = override(config, assignments)
@@ -97,6 +101,8 @@ def train(
         "validation": validation.as_dict() if validation else None,
         "by_hand": sorted({assignment.partition("=")[0].strip() for assignment in assignments}),
         "recipe": str(recipe) if recipe else None,
+        "by_recipe": sorted(recipe_settings(recipe)) if recipe else [],
+        "prepared": str(Path(prepared).resolve()) if prepared else None,
     }
     run.write_json("request.json", request)
     run.write_json("environment.json", environment())
@@ -205,14 +211,37 @@ def _move_the_end(trainer: Trainer, run: Run, minutes: float | None, updates: in
 # --- before the first update ---
 
 
+def prepare_corpus(
+    data: Data,
+    out: Path | str,
+    *,
+    validation: Data | None = None,
+    settings: Sequence[str] = (),
+    threads: int | None = None,
+    reporter: Reporter = SILENT,
+) -> Path:
+    """Clean a corpus, learn its tokenizer and store its ids once, for several trainings to share."""
+    run = Run.create(out, override(automatic(), settings), force=True)
+    with run.lock():
+        held_out = validation.corpus() if validation else None
+        report = prepare(run, data.corpus(), held_out, run.config, use_threads(threads), reporter)
+        run.write_json(CLEANED, report.as_dict())  # last: without it, nothing here is whole
+    return run.path
+
+
 def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, began: float) -> None:
     """Corpus, tokenizers, settings and plan. prepared.json is written last: without it, all of this is done again."""
     request = _read_json(run, "request.json")
     data = Data.from_dict(request["data"])
     validation = Data.from_dict(request["validation"]).corpus() if request["validation"] else None
     (run.path / "plan.jsonl").unlink(missing_ok=True)
-    chooser = Chooser(run.config, frozenset(request["by_hand"]), reporter, recipe=bool(request["recipe"]))
-    report = prepare(run, data.corpus(), validation, run.config, threads, reporter)
+    chooser = Chooser(
+        run.config, frozenset(request["by_hand"]), reporter, recipe=frozenset(request.get("by_recipe", ()))
+    )
+    if request.get("prepared"):
+        report = share_prepared(Run.open(request["prepared"]), run)
+    else:
+        report = prepare(run, data.corpus(), validation, run.config, threads, reporter).as_dict()
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")
     several = _several_sentences(prepared)
@@ -227,7 +256,7 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
         "prepared.json",
         {
             "choices": [asdict(choice) for choice in chooser.choices],
-            "cleaning": report.as_dict(),
+            "cleaning": report,
             "validation_pairs": len(prepared.validation_pairs),
             "environment": environment(),
             **facts,

@@ -20,6 +20,7 @@ from kente.models.build import build
 from kente.models.summary import Summary, parameter_count, summarise
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, environment, weights_sha256
+from kente.train.budget import automatic
 from kente.train.objectives import mean_loss
 
 UNKNOWN_VOCABULARY = 8000
@@ -113,7 +114,7 @@ def summary(run_or_recipe: Path | str) -> Summary:
         run = Run.open(run_or_recipe)
     except RunError as not_a_run:
         try:
-            config = load_recipe(run_or_recipe)
+            config = load_recipe(run_or_recipe, base=automatic())
         except ConfigError as not_a_recipe:
             raise ConfigError(f"{run_or_recipe} is neither a run nor a recipe: {not_a_run}; {not_a_recipe}") from None
         size = config.tokenizer.vocabulary or UNKNOWN_VOCABULARY

@@ -117,11 +117,12 @@ def training_corpus(arguments: argparse.Namespace) -> Data:
     return data
 
 
-def tokenize_options(parser: Parser) -> None:
+def tokenize_options(parser: Parser, *, lowercase: bool = True) -> None:
     parser.add_argument(
         "--tokenize",
         default="13a",
         metavar="T",
         help="how BLEU cuts words: 13a (default), none (the text is tokenized), intl, char, zh, ja-mecab",
     )
-    parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
+    if lowercase:
+        parser.add_argument("--lowercase", action="store_true", help="score without regard to case")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 import sys
 import time
@@ -28,6 +27,8 @@ from kente.cli.arguments import (
     tokenize_options,
     training_corpus,
 )
+from kente.cli.comparing import compare, compare_options, lecture, lecture_options, report, report_options
+from kente.cli.printing import one_line, plain, print_json, show
 from kente.cli.terminal import Terminal, duration, ready_lines
 from kente.errors import UsageError
 
@@ -38,36 +39,6 @@ if TYPE_CHECKING:
 SHOWN_WARNINGS = 10
 """Lines whose warnings are shown by `translate`; the rest are counted."""
 DECODE_OPTIONS = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed")
-
-
-# ---------------------------------------------------------------- printing
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no infinity: they become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
-
-
-def _show(result: Any, as_json: bool) -> None:
-    """A result that has lines() for people and as_dict() for programs."""
-    if as_json:
-        _print_json(result.as_dict())
-    else:
-        print("\n".join(result.lines()), flush=True)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ")
 
 
 # ---------------------------------------------------------------- commands
@@ -87,7 +58,7 @@ def _demo(arguments: argparse.Namespace, terminal: Terminal) -> int:
     result = api.demo(arguments.out, began=began, **where, **given)
     terminal.finish()
     if arguments.json:
-        _print_json(result)
+        print_json(result)
         return 0
     for sample in result["samples"]:
         print(f"  {sample['source']}\n    {sample['translation']}")
@@ -108,7 +79,7 @@ def _check(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     report = api.check(data, corpus_of(arguments, "validation"), corpus_of(arguments, "test"), terminal)
     terminal.finish()
-    _show(report, arguments.json)
+    show(report, arguments.json)
     return 1 if report.worst == "error" else 0
 
 
@@ -173,20 +144,18 @@ def _train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _list_settings() -> int:
-    from kente.config import Config
-    from kente.configfile import help_texts, to_dict
+    from kente.configfile import listed_settings
 
-    defaults = to_dict(Config())
-    for name, text in help_texts().items():
-        section, setting = name.split(".")
-        print(f"{name} = {json.dumps(defaults[section].get(setting))}\n    {text}")
+    for name, default, text, condition in listed_settings():
+        only = f"  (for {condition})" if condition else ""
+        print(f"{name} = {json.dumps(default)}{only}\n    {text}")
     return 0
 
 
 def _trained(result: TrainResult, arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.finish()
     if arguments.json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
         return 0
     run, best = shlex.quote(str(result.run.path)), result.best
     score = f", best validation {best.name} {best.value:.2f} | {best.signature}".rstrip(" |") if best else ""
@@ -246,7 +215,7 @@ def _translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _print_translation(translation: Translation, line: int, arguments: argparse.Namespace) -> None:
     best = [(translation.text, translation.score), *((other.text, other.score) for other in translation.alternatives)]
     if arguments.json:
-        _print_json(
+        print_json(
             {
                 "source": translation.source,
                 "text": translation.text,
@@ -257,9 +226,9 @@ def _print_translation(translation: Translation, line: int, arguments: argparse.
         )
     elif arguments.n_best > 1:
         for text, score in best[: arguments.n_best]:
-            print(f"{line}\t{score:.4f}\t{_one_line(text)}")
+            print(f"{line}\t{score:.4f}\t{one_line(text)}")
     else:
-        print(_one_line(translation.text))
+        print(one_line(translation.text))
 
 
 def _evaluate_options(parser: Parser) -> None:
@@ -289,7 +258,7 @@ def _evaluate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         reporter=terminal,
     )
     terminal.finish()
-    _show(evaluation, arguments.json)
+    show(evaluation, arguments.json)
     return 0
 
 
@@ -303,7 +272,7 @@ def _score(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from kente import api
 
     evaluation = api.score(arguments.hypothesis, arguments.reference, arguments.tokenize, arguments.lowercase)
-    _show(evaluation, arguments.json)
+    show(evaluation, arguments.json)
     return 0
 
 
@@ -314,7 +283,7 @@ def _summary_options(parser: Parser) -> None:
 def _summary(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from kente import api
 
-    _show(api.summary(arguments.what), arguments.json)
+    show(api.summary(arguments.what), arguments.json)
     return 0
 
 
@@ -327,7 +296,7 @@ def _info(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     facts = api.info(arguments.run)
     if arguments.json:
-        _print_json(facts)
+        print_json(facts)
     else:
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
@@ -338,7 +307,7 @@ def _info(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _fact(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- the table of them
@@ -418,6 +387,36 @@ COMMANDS = {
         ("kente score --hypothesis out.tw --reference test.tw", "kente score --hypothesis a --reference b --json"),
         _score_options,
         _score,
+    ),
+    "compare": Command(
+        "Train several models on the same data in the same time, and put them side by side in one page.",
+        (
+            "kente compare --out compare",
+            "kente compare --source train.en --target train.tw --models gru,gru-attention,transformer --minutes-each 10 --out compare",
+            "kente compare --updates-each 2000 --models transformer,transformer-rotary,mine.toml --out positions",
+        ),
+        compare_options,
+        compare,
+    ),
+    "report": Command(
+        "The comparison page of runs that are trained already.",
+        (
+            "kente report runs/a runs/b --source test.en --reference test.tw --out report",
+            "kente report compare/gru compare/transformer --out report --json",
+        ),
+        report_options,
+        report,
+    ),
+    "lecture": Command(
+        "The claims of the lectures as experiments: each ends in a picture and a sentence that says what was found.",
+        (
+            "kente lecture",
+            "kente lecture gradients --out lecture",
+            "kente lecture all",
+            "kente lecture mask --run runs/demo",
+        ),
+        lecture_options,
+        lecture,
     ),
     "summary": Command(
         "The layers of a model with their shapes and parameters.",

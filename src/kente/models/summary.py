@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kente.config import ConvConfig, IntraAttentionConfig, ModelConfig, RecurrentConfig, TransformerConfig
+
 LETTERS = {2: "B", 7: "S", 11: "T"}
 """A reading of 2 sentences of 7 source and 11 target tokens, written in letters: odd sizes that no layer has."""
 
@@ -49,6 +51,24 @@ class Summary:
         ]
         rule = "-" * len(table[0])
         return [self.title, rule, table[0], rule, *table[1:], rule, f"{self.parameters:,} parameters"]
+
+
+def describe(config: ModelConfig) -> str:
+    """A model's architecture in a few words."""
+    match config:
+        case TransformerConfig():
+            experts = f", {config.experts_used} of {config.experts} experts" if config.experts else ""
+            positions = "no positions" if config.positions == "none" else f"{config.positions} positions"
+            return f"Transformer, {config.encoder_layers} + {config.decoder_layers} layers of {config.width}, {positions}{experts}"
+        case RecurrentConfig():
+            cell = {"rnn": "plain RNN", "lstm": "LSTM", "gru": "GRU", "minimal": "one-gate unit"}[config.cell]
+            context = "one fixed vector" if config.attention == "none" else f"{config.attention} attention"
+            return f"{cell}, {config.encoder_layers} + {config.decoder_layers} layers of {config.width}, {context}"
+        case IntraAttentionConfig():
+            return f"LSTM with intra-attention, width {config.width}"
+        case ConvConfig():
+            layers = f"{len(config.encoder_channels)} + {len(config.decoder_channels)} layers of {config.width}"
+            return f"convolutions (ConvS2S), {layers}"
 
 
 def parameter_count(model: nn.Module) -> int:

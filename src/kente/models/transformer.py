@@ -8,17 +8,22 @@ logits = hidden E'
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import TransformerConfig
 from kente.models.interface import AttentionMap, Step
+from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
+from kente.nn.experts import Experts
 from kente.nn.masks import padding_mask
-from kente.nn.positions import Learned, Rotary, Sinusoid, Unplaced
-from kente.nn.transformer import Decoder, Encoder, LayerParts, scaled_embedding
+from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
+from kente.nn.transformer import Decoder, Encoder, LayerParts
+from kente.nn.words import word_tables
 
 
 @dataclass
@@ -37,7 +42,6 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.scale = math.sqrt(config.width)
-        rotary = Rotary(config.width // config.heads) if config.positions == "rotary" else None
         parts = LayerParts(
             width=config.width,
             heads=config.heads,
@@ -47,17 +51,13 @@ class Transformer(nn.Module):
             activation=config.activation,
             norm=config.norm,
             pre=config.norm_place == "pre",
-            rotary=rotary,
+            turn=Rotary(config.width // config.heads) if config.positions == "rotary" else None,
+            meet=self._meeting(config),
+            experts=config.experts,
+            experts_used=config.experts_used,
         )
-        self.source_embedding = scaled_embedding(source_vocabulary, config.width)
-        if config.tie == "all":
-            assert source_vocabulary == target_vocabulary, "tied embeddings need one vocabulary"
-            self.target_embedding = self.source_embedding
-        else:
-            self.target_embedding = scaled_embedding(target_vocabulary, config.width)
-        tied = config.tie != "none"
-        # an Embedding, not a Linear: like the others it holds one row for each word, and is trained like them
-        self.output = self.target_embedding if tied else scaled_embedding(target_vocabulary, config.width)
+        tables = word_tables(source_vocabulary, target_vocabulary, config.width, config.tie)
+        self.source_embedding, self.target_embedding, self.output = tables
         self.source_positions = self._positions(config)
         self.target_positions = self._positions(config)
         self.dropout = Dropout(config.dropout)
@@ -73,6 +73,17 @@ class Transformer(nn.Module):
                 return Learned(config.max_length, config.width)
             case _:
                 return Unplaced()
+
+    @staticmethod
+    def _meeting(config: TransformerConfig) -> Callable[[], MultiHead]:
+        """How queries meet keys in self-attention, for one layer after the other."""
+        match config.positions:
+            case "relative":
+                return lambda: Relative(config.relative_distance, config.width // config.heads)
+            case "alibi":
+                return lambda: Alibi(config.heads)
+            case _:
+                return lambda: multi_head
 
     # --- reading in one go: training, scoring, looking ---
 
@@ -94,7 +105,18 @@ class Transformer(nn.Module):
 
     def predict(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Logits over the target vocabulary."""
-        return nn.functional.linear(hidden, self.output.weight)
+        return self.output.scores(hidden)
+
+    def side_loss(self, source_mask: Bool[Tensor, "B S"], target_mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
+        """How unevenly the last reading kept the experts busy: config.balance times the mean of all layers' balances, real words alone.
+
+        None without experts, and after a reading that was not to train. The masks come from outside, as `forward` has none of the target.
+        """
+        stacks = ((self.encoder, source_mask), (self.decoder, target_mask))
+        mixtures = [(m, mask) for stack, mask in stacks for m in stack.modules() if isinstance(m, Experts)]
+        balances = [mixture.take_balance(mask) for mixture, mask in mixtures]
+        known = [balance for balance in balances if balance is not None]
+        return self.config.balance * torch.stack(known).mean() if known else None
 
     def look(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]

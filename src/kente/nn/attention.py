@@ -7,6 +7,7 @@ shows its weights, the fused one is fast. They are tested equal.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.masks import causal_mask
-from kente.nn.positions import Rotary
+
+Turn = Callable[[Tensor, int], Tensor]
+"""(x, start) -> x: marks queries and keys (B, H, T, K) with where they stand, the first at `start`; positions.Rotary."""
+MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
+"""How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
 
 
 def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
@@ -23,13 +28,25 @@ def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) 
 
 
 def attend(
-    scores: Float[Tensor, "*B T S"], values: Float[Tensor, "*B S K"], mask: Bool[Tensor, "..."] | None = None
+    scores: Float[Tensor, "*B T S"],
+    values: Float[Tensor, "*B S K"],
+    mask: Bool[Tensor, "..."] | None = None,
+    dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "*B T K"], Float[Tensor, "*B T S"]]:
-    """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights). Mask: True = may look."""
+    """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights as used). Mask: True = may look."""
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(dim=-1)
+    weights = F.dropout(scores.softmax(dim=-1), dropout)
     return weights @ values, weights
+
+
+def as_mask(mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Bool[Tensor, "..."] | None:
+    """The mask itself, or `causal` written as one: queries are the last positions of the sequence the keys are from."""
+    if not causal:
+        return mask
+    assert mask is None
+    length = queries.shape[-2]
+    return causal_mask(length, keys.shape[-2] - length, queries.device)
 
 
 def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
@@ -55,10 +72,7 @@ def multi_head(
     """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
     if not visible:
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
-    if causal:
-        assert mask is None
-        mask = causal_mask(queries.shape[-2], device=queries.device)
-    return attend(dot_scores(queries, keys), values, mask)
+    return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
 
 
 def _xavier_blocks(weight: Tensor, width: int) -> None:
@@ -68,11 +82,16 @@ def _xavier_blocks(weight: Tensor, width: int) -> None:
 
 
 class SelfAttention(nn.Module):
-    """C = Attn(X, X): queries, keys and values come from the same sequence (lecture 003), H heads side by side."""
+    """C = Attn(X, X): queries, keys and values come from the same sequence (lecture 003), H heads side by side.
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0, rotary: Rotary | None = None):
+    Positions that act inside attention are parts: `turn` marks queries and keys before they meet, `meet` is how they meet.
+    """
+
+    def __init__(
+        self, width: int, heads: int, dropout: float = 0.0, turn: Turn | None = None, meet: MultiHead = multi_head
+    ):
         super().__init__()
-        self.heads, self.dropout, self.rotary = heads, dropout, rotary
+        self.heads, self.dropout, self.turn, self.meet = heads, dropout, turn, meet
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)  # three matrices in one: one pass over memory
         self.output = nn.Linear(width, width, bias=False)
         _xavier_blocks(self.query_key_value.weight, width)
@@ -89,13 +108,13 @@ class SelfAttention(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
         """Returns (context, (keys, values), weights). `past` holds the keys and values of earlier positions."""
         queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
-        if self.rotary is not None:
+        if self.turn is not None:
             start = 0 if past is None else past[0].shape[2]
-            queries, keys = self.rotary(queries, start), self.rotary(keys, start)
+            queries, keys = self.turn(queries, start), self.turn(keys, start)
         if past is not None:
             keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
         dropout = self.dropout if self.training else 0.0
-        context, weights = multi_head(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
+        context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), (keys, values), weights
 
 

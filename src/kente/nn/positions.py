@@ -1,10 +1,18 @@
-"""How a network without recurrence knows where a word stands. Attention alone cannot tell ABC from BCA (lecture 000)."""
+"""How a network without recurrence knows where a word stands. Attention alone cannot tell ABC from BCA (lecture 000).
+
+Sinusoid and Learned add a code to the words. Rotary, Relative and Alibi act inside self-attention and know distances only.
+"""
 
 from __future__ import annotations
 
+import math
+
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from kente.nn.attention import as_mask, attend, dot_scores
 
 
 def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -49,7 +57,7 @@ class Learned(nn.Module):
 
 
 class Unplaced(nn.Module):
-    """Adds nothing: for rotary positions, which act inside attention, and to show what happens without any."""
+    """Adds nothing: for positions that act inside attention, and to show what happens without any."""
 
     def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
         return x
@@ -64,9 +72,9 @@ class Rotary(nn.Module):
     def __init__(self, head_width: int):
         super().__init__()
         self.head_width = head_width
-        self._fill(256, torch.device("cpu"))
+        self._fill(256)
 
-    def _fill(self, length: int, device: torch.device) -> None:
+    def _fill(self, length: int, device: torch.device | None = None) -> None:
         code = sinusoid(length, self.head_width).to(device)  # sin at even, cos at odd columns: the same angles
         self.register_buffer("sine", code[:, 0::2].contiguous(), persistent=False)
         self.register_buffer("cosine", code[:, 1::2].contiguous(), persistent=False)
@@ -79,3 +87,91 @@ class Rotary(nn.Module):
         sine, cosine = self.sine[start:end].to(x.dtype), self.cosine[start:end].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
+
+
+def distances(queries: Float[Tensor, "B H T K"], keys: Float[Tensor, "B H S K"]) -> Int[Tensor, "T S"]:
+    """j - i from each query i to each key j; queries are the last positions of the sequence the keys are from."""
+    places = torch.arange(keys.shape[2], device=keys.device)
+    return places - places[-queries.shape[2] :, None]
+
+
+class Relative(nn.Module):
+    """Learned vectors for distances up to `reach` and for all beyond, shared by heads (Shaw et al., 2018, equations 3 and 4).
+
+    score_ij = q_i . (k_j + a^K_d) / sqrt(K),   c_i = sum_j w_ij (v_j + a^V_d)   with   d = clip(j - i, -reach, reach)
+
+    q_i meets the 2 reach + 1 vectors once and scores are picked by distance; weights are summed by distance before they meet
+    the vectors again. So there is no vector for each pair of positions, and no fused kernel either: weights always exist.
+    """
+
+    def __init__(self, reach: int, head_width: int):
+        super().__init__()
+        self.reach = reach
+        self.keys, self.values = nn.Embedding(2 * reach + 1, head_width), nn.Embedding(2 * reach + 1, head_width)
+        nn.init.xavier_uniform_(self.keys.weight)
+        nn.init.xavier_uniform_(self.values.weight)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "B H T K"],
+        keys: Float[Tensor, "B H S K"],
+        values: Float[Tensor, "B H S K"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        causal: bool = False,
+        dropout: float = 0.0,
+        visible: bool = False,
+    ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
+        """Attention in every head at once; with visible weights none is dropped out."""
+        clipped = distances(queries, keys).clamp(-self.reach, self.reach) + self.reach
+        row = clipped.expand(*queries.shape[:2], -1, -1)  # (B, H, T, S): which of the vectors
+        by_distance = queries @ self.keys.weight.T / math.sqrt(queries.shape[-1])  # (B, H, T, 2 reach + 1)
+        scores = dot_scores(queries, keys) + by_distance.gather(-1, row)
+        mask = as_mask(mask, causal, queries, keys)
+        context, weights = attend(scores, values, mask, 0.0 if visible else dropout)
+        summed = torch.zeros_like(by_distance).scatter_add(-1, row, weights)
+        return context + summed @ self.values.weight, weights if visible else None
+
+
+def alibi_slopes(heads: int) -> Float[Tensor, "{heads}"]:
+    """m_h = 2^(-8 h / H), h = 1 .. H, when H is a power of two (Press et al., 2022).
+
+    Other counts take the slopes of the power of two below and, for the heads left over, every other one of the power above:
+    those lie halfway between, as in the authors' own models.
+    """
+    below = 2 ** (heads.bit_length() - 1)
+    first = [2 ** (-8 * h / below) for h in range(1, below + 1)]
+    between = [2 ** (-4 * h / below) for h in range(1, 2 * below, 2)]
+    return torch.tensor((first + between)[:heads])
+
+
+class Alibi(nn.Module):
+    """score_ij = q_i . k_j / sqrt(K) - m_h |i - j|: what is far counts less, in each head by a slope of its own (Press et al., 2022).
+
+    Symmetric, so that an encoder, which looks both ways, can have it too. Nothing is learned: the fused kernel takes it as a mask of numbers.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "B H T K"],
+        keys: Float[Tensor, "B H S K"],
+        values: Float[Tensor, "B H S K"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        causal: bool = False,
+        dropout: float = 0.0,
+        visible: bool = False,
+    ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
+        """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
+        far = -self.slopes.to(queries.dtype)[:, None, None] * distances(queries, keys).abs()  # (H, T, S)
+        mask = as_mask(mask, causal, queries, keys)
+        if visible:
+            return attend(dot_scores(queries, keys) + far, values, mask)
+        far = far[None] if mask is None else far[None].masked_fill(~mask, -math.inf)
+        return F.scaled_dot_product_attention(queries, keys, values, far, dropout), None

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, SelfAttention
+from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
-from kente.nn.positions import Rotary
+from kente.nn.experts import Experts
 
 Past = tuple[Tensor, Tensor]
 
@@ -63,7 +62,11 @@ class Residual(nn.Module):
 
 
 class LayerParts:
-    """What layers are made of: constructors take parts, not flags."""
+    """What layers are made of: constructors take parts, not flags.
+
+    `turn` and `meet` are positions inside self-attention; `meet` is made anew for each layer, for it may learn.
+    With `experts`, each layer has so many feed-forward networks and every position goes to `experts_used` of them.
+    """
 
     def __init__(
         self,
@@ -76,14 +79,24 @@ class LayerParts:
         activation: str,
         norm: str,
         pre: bool,
-        rotary: Rotary | None,
+        turn: Turn | None = None,
+        meet: Callable[[], MultiHead] = lambda: multi_head,
+        experts: int = 0,
+        experts_used: int = 1,
     ):
         self.pre = pre
         self.norm: Callable[[], nn.Module] = lambda: nn.LayerNorm(width) if norm == "layer" else nn.RMSNorm(width)
         self.residual = lambda: Residual(self.norm(), dropout, pre=pre)
-        self.self_attention = lambda: SelfAttention(width, heads, attention_dropout, rotary)
+        self.self_attention = lambda: SelfAttention(width, heads, attention_dropout, turn, meet())
         self.cross_attention = lambda: CrossAttention(width, heads, attention_dropout)
-        self.feedforward = lambda: FeedForward(width, feedforward, activation)
+
+        def one_expert() -> FeedForward:
+            return FeedForward(width, feedforward, activation)
+
+        def many_experts() -> Experts:
+            return Experts(width, [one_expert() for _ in range(experts)], experts_used)
+
+        self.feedforward: Callable[[], nn.Module] = many_experts if experts else one_expert
 
 
 class EncoderLayer(nn.Module):
@@ -179,11 +192,3 @@ class Decoder(nn.Module):
             x, grown = layer(x, memory[index], memory_mask, past=None if past is None else past[index], seen=seen)
             present.append(grown)
         return self.norm(x), present
-
-
-def scaled_embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """Vectors of about unit length, to be multiplied by sqrt(D) when read, so that they also serve as the output matrix."""
-    table = nn.Embedding(vocabulary, width)
-    with torch.no_grad():
-        table.weight.normal_(std=width**-0.5)
-    return table

@@ -37,7 +37,7 @@ UPDATES_WANTED = 3500
 
 
 OF_THE_CORPUS = ("tokenizer.vocabulary", "decode.max_ratio", "decode.split_sentences")
-"""Facts about the text rather than choices of taste: found out even when a recipe is given."""
+"""Facts about the text rather than choices of taste: found out even where a recipe names them."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,24 @@ class Choice:
 
 
 class Chooser:
-    """Collects choices on a config. Settings of a recipe stay as they are, except where a run must be bent to its minutes;
-    what was set by hand stays in any case."""
+    """Collects choices on a config. What a recipe settles stays as it is, except where a run must be bent to its minutes;
+    what it leaves open is chosen. What was set by hand stays in any case."""
 
-    def __init__(self, config: Config, by_hand: frozenset[str], reporter: Reporter, *, recipe: bool = False):
+    def __init__(
+        self, config: Config, by_hand: frozenset[str], reporter: Reporter, *, recipe: frozenset[str] = frozenset()
+    ):
         self.config, self.by_hand, self.recipe, self.reporter = config, by_hand, recipe, reporter
         self.choices: list[Choice] = []
 
     def free(self, setting: str) -> bool:
         """Whether this setting is ours to choose."""
-        return setting not in self.by_hand and (not self.recipe or setting in OF_THE_CORPUS)
+        return setting not in self.by_hand and (setting not in self.recipe or setting in OF_THE_CORPUS)
+
+    def free_shape(self) -> bool:
+        """Whether the size of the model is ours to choose: it is a Transformer, and nobody gave a part of its shape."""
+        return isinstance(self.config.model, TransformerConfig) and all(
+            self.free(f"model.{field}") for field in SIZES["tiny"]
+        )
 
     def choose(self, setting: str, value: Any, reason: str) -> None:
         """Set one value unless the user did; say so."""
@@ -68,11 +76,10 @@ class Chooser:
 
     def choose_size(self, name: str, reason: str) -> None:
         """Set the shape of the model to one of SIZES; one line says so."""
-        shape = [
-            f"{field} {value}" for field, value in SIZES[name].items() if self._set(f"model.{field}", value, reason)
-        ]
-        if shape:
-            self.reporter.say(f"chosen: model size {name}: {', '.join(shape).replace('_', ' ')}  ({reason})")
+        for field, value in SIZES[name].items():
+            self._put(f"model.{field}", value, reason)
+        shape = ", ".join(f"{field} {value}" for field, value in SIZES[name].items())
+        self.reporter.say(f"chosen: model size {name}: {shape.replace('_', ' ')}  ({reason})")
 
     def bend(self, setting: str, value: Any, reason: str) -> None:
         """Set one value even against a recipe, though never against the user's hand."""
@@ -166,8 +173,7 @@ def _choose_size(
 ) -> float:
     """The largest model that still gets ENOUGH_UPDATES; returns its seconds for each update."""
     model = chooser.config.model
-    shape_is_free = all(chooser.free(f"model.{field}") for field in SIZES["tiny"])
-    if not (shape_is_free and isinstance(model, TransformerConfig)):
+    if not (chooser.free_shape() and isinstance(model, TransformerConfig)):
         return seconds_per_update(chooser.config, store, tokenizers, device)
     chosen, chosen_pace = "", 0.0
     for name, size in SIZES.items():
@@ -199,7 +205,8 @@ def fit_to_corpus(chooser: Chooser, store: Store) -> None:
     """Without a limit in minutes: size and dropout from the corpus alone, and a schedule that needs no end if none is planned."""
     pairs = len(store)
     size = "tiny" if pairs < 150_000 else "small" if pairs < 1_500_000 else "base"
-    chooser.choose_size(size, f"for {pairs:,} pairs")
+    if chooser.free_shape():
+        chooser.choose_size(size, f"for {pairs:,} pairs")
     chooser.choose("batches.tokens", 2048 if pairs < 150_000 else 4096, f"for {pairs:,} pairs")
     updates = chooser.config.train.updates
     if updates:

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from kente.config import OptimiserConfig
 
+FEWEST_ROWS = 16
+"""Rows (and columns) of the smallest matrix worth making orthogonal."""
 LANDING = ("linear", "cosine", "wsd")
 """Schedules that come down to their end with the last update."""
 
@@ -102,6 +104,11 @@ def _row_tables(model: nn.Module) -> set[int]:
     return {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
 
 
+def _is_map(parameter: Tensor) -> bool:
+    """A matrix between two spaces. One with a handful of rows, such as a router's or a score's, is a few vectors, not a map."""
+    return parameter.ndim == 2 and min(parameter.shape) >= FEWEST_ROWS
+
+
 class Optimiser:
     """All of a model's weights, moved by one call; its memory can be saved as named tensors and put back exactly."""
 
@@ -110,7 +117,7 @@ class Optimiser:
         self.names = {id(p): name for name, p in model.named_parameters()}
         parameters = [p for p in model.parameters() if p.requires_grad]
         tables = _row_tables(model)
-        maps = [p for p in parameters if p.ndim == 2 and id(p) not in tables] if config.kind == "muon" else []
+        maps = [p for p in parameters if id(p) not in tables and _is_map(p)] if config.kind == "muon" else []
         self.muon = Muon(maps, config.momentum, config.weight_decay) if maps else None
         by_muon = {id(p) for p in maps}
         rest = [p for p in parameters if id(p) not in by_muon]

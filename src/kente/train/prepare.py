@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kente.config import Config
 from kente.data.cleaning import Cleaner, CleaningReport
@@ -15,12 +19,17 @@ from kente.data.corpus import Corpus, Pair
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
-from kente.errors import CorpusError
+from kente.errors import CorpusError, RunError
 from kente.reporting import Reporter
 from kente.runs import Run
 
 VALIDATION_KEPT = 3000
 """Validation pairs used at most: more would cost time and say nothing new."""
+
+LENGTHS = "lengths.json"
+"""{"words": w, "characters": c}: lengths that all but one in a thousand source sentences trained on do not exceed."""
+CLEANED = "cleaning.json"
+"""What a folder shared by several runs says about its corpus, written when the folder is whole."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ def prepare(
         kept = _keep_validation(folder, validation, config, reporter)
         report = _clean(Path(scratch), corpus, kept, config, reporter)
         texts = partial(_texts, Path(scratch), "train")
+        (folder / LENGTHS).write_text(json.dumps(_lengths(texts())))
         tokenizers = train_tokenizers(texts, config.tokenizer, reporter)
         tokenizers.save(run.path / "tokenizer")
         build = partial(Store.build, tokenizers=tokenizers, max_length=config.batches.max_length, threads=threads)
@@ -68,6 +78,49 @@ def prepare(
                 reporter.say(f"left out {number:,} pairs: {reason} (in tokens)")
         build(folder / "validation", _texts(folder, "validation"))
     return report
+
+
+def _lengths(texts: Iterator[tuple[str, str]]) -> dict[str, int]:
+    counts: dict[str, Counter[int]] = {"words": Counter(), "characters": Counter()}
+    for source, _ in texts:
+        counts["words"][len(source.split())] += 1
+        counts["characters"][len(source)] += 1
+    return {unit: _nearly_longest(lengths) for unit, lengths in counts.items()}
+
+
+def _nearly_longest(lengths: Counter[int]) -> int:
+    spare = lengths.total() // 1000
+    for length in sorted(lengths, reverse=True):
+        spare -= lengths[length]
+        if spare < 0:
+            return length
+    return 0
+
+
+def trained_length(run: Run, unit: str) -> int:
+    """The longest source sentence the run was trained on, in words or characters (one in a thousand may be longer); 0 if unknown."""
+    file = run.path / "data" / LENGTHS
+    return int(json.loads(file.read_bytes())[unit]) if file.exists() else 0
+
+
+def share_prepared(shared: Run, run: Run) -> dict[str, Any]:
+    """Give `run` the corpus and tokenizers of `shared`, without a copy where the disk allows; returns the cleaning report."""
+    if not (shared.path / CLEANED).exists():
+        raise RunError(f"{shared.path} holds no prepared corpus: its making was interrupted; make it again")
+    if shared.config.tokenizer != run.config.tokenizer or shared.config.cleaning != run.config.cleaning:
+        raise RunError(f"{run.path} wants another tokenizer or other cleaning than {shared.path} was made with")
+    for name in ("data", "tokenizer"):
+        shutil.rmtree(run.path / name, ignore_errors=True)
+        shutil.copytree(shared.path / name, run.path / name, copy_function=_link)
+    return dict(json.loads((shared.path / CLEANED).read_bytes()))
+
+
+def _link(source: str, target: str) -> None:
+    """The same bytes under a second name; a copy where the disk has no such thing."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _keep_validation(folder: Path, validation: Corpus, config: Config, reporter: Reporter) -> list[Pair]:

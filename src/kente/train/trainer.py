@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from kente.config import Config
 from kente.data.batches import Batch, Batches, prefetch
 from kente.errors import DiskFull, Interrupted
+from kente.memory import forget_peak, peak_megabytes
 from kente.reporting import SILENT, Reporter
 from kente.runs import Checkpoint, Run, Score
 from kente.train.averaging import ExponentialAverage, LastMean, named_weights, put, weights_of
@@ -137,6 +138,7 @@ class Trainer:
         saved_at = time.monotonic()
         seen_tokens, seen_time = 0, 0.0
         self.model.train()
+        forget_peak()
         try:
             with StopRequest() as stop:
                 while self.progress.step < self.plan.total:
@@ -181,7 +183,13 @@ class Trainer:
         epoch = (step * self.config.batches.accumulation) / len(self.batches)
         record = {"step": step, "loss": loss, "norm": norm, "rate": rate, "epoch": round(epoch, 3)}
         self.run.append(
-            "metrics", {**record, "tokens_per_second": round(speed), "seconds": round(self.progress.seconds, 1)}
+            "metrics",
+            {
+                **record,
+                "tokens_per_second": round(speed),
+                "peak_megabytes": round(peak_megabytes()),
+                "seconds": round(self.progress.seconds, 1),
+            },
         )
         best = (
             f"  BLEU {self.progress.best['value']:.1f}"

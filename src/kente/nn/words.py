@@ -1,0 +1,45 @@
+"""Words as vectors, and vectors as scores of words: one row for each word of a vocabulary."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class Words(nn.Embedding):
+    """A table with one row for each word. Read, it gives a word's vector; asked for scores, it compares a vector with every word."""
+
+    bias: nn.Parameter | None
+
+    def __init__(self, vocabulary: int, width: int, *, bias: bool = False):
+        super().__init__(vocabulary, width)
+        with torch.no_grad():
+            self.weight.normal_(std=width**-0.5)  # rows of about unit length, fit to be compared with
+        self.register_parameter("bias", nn.Parameter(torch.zeros(vocabulary)) if bias else None)
+
+    def scores(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+        """logit_v = h . w_v (+ b_v)"""
+        return F.linear(hidden, self.weight, self.bias)
+
+
+class OneHot(nn.Module):
+    """A word as it is: 1 in its own place, 0 in all others. No weights."""
+
+    def __init__(self, vocabulary: int):
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def forward(self, ids: Int[Tensor, "*B"]) -> Float[Tensor, "*B V"]:
+        return F.one_hot(ids, self.vocabulary).to(torch.get_default_dtype())
+
+
+def word_tables(source_vocabulary: int, target_vocabulary: int, width: int, tie: str) -> tuple[Words, Words, Words]:
+    """(source, target, output) tables of one width; tie: "all" is one table for the three, "target" one for the last two, "none" three."""
+    source = Words(source_vocabulary, width)
+    if tie == "all":
+        assert source_vocabulary == target_vocabulary, "one table needs one vocabulary"
+        return source, source, source
+    target = Words(target_vocabulary, width)
+    return source, target, target if tie == "target" else Words(target_vocabulary, width)
