@@ -6,9 +6,14 @@ A run's `config.toml` holds all of them; a recipe holds the ones that differ. `c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kente.errors import ConfigError
+
+
+def _later(default: Any) -> Any:
+    """A setting that came after runs existed: at its default it leaves no trace in a run's fingerprint, so older runs still load."""
+    return field(default=default, metadata={"later": True})
 
 
 def _require(truth: bool, message: str) -> None:
@@ -92,13 +97,13 @@ class TransformerConfig:
     """Inside the feed-forward layers; swiglu adds a gate and a third matrix."""
     positions: Literal["sinusoid", "learned", "rotary", "relative", "alibi", "none"] = "sinusoid"
     """How the network knows where a word stands: a code added to the words, or distances felt inside attention."""
-    relative_distance: int = 16
+    relative_distance: int = _later(16)
     """relative positions only: words further apart than this are told apart no more."""
-    experts: int = 0
+    experts: int = _later(0)
     """Feed-forward networks to choose from in each layer, a mixture of experts; 0 is one for all."""
-    experts_used: int = 2
+    experts_used: int = _later(2)
     """Experts each word goes to."""
-    balance: float = 0.01
+    balance: float = _later(0.01)
     """Weight of the loss that keeps experts equally busy."""
     tie: Literal["all", "target", "none"] = "all"
     """Which embeddings are one matrix: source, target and output (the paper), target and output, or none."""

@@ -382,9 +382,24 @@ def _comment(text: str) -> list[str]:
 
 def config_hash(config: Any) -> str:
     """sha256 over every setting's name and value: of a whole Config, or of one section of it."""
-    parts = (getattr(config, field.name) for field in dataclasses.fields(config))
-    values = to_dict(config) if any(map(dataclasses.is_dataclass, parts)) else _values(config)
+    parts = [getattr(config, field.name) for field in dataclasses.fields(config)]
+    if any(map(dataclasses.is_dataclass, parts)):
+        values: dict[str, Any] = {
+            section: _fingerprint(getattr(config, section)) for section in _sections(type(config))
+        }
+    else:
+        values = _fingerprint(config)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _fingerprint(section: Any) -> dict[str, Any]:
+    """The settings that tell one section from another: those added later count only where they are not at their default."""
+    unsaid = {
+        field.name
+        for field in dataclasses.fields(section)
+        if field.metadata.get("later") and getattr(section, field.name) == field.default
+    }
+    return {name: value for name, value in _values(section).items() if name not in unsaid}
 
 
 def differences(a: Config, b: Config) -> dict[str, tuple[Any, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -318,3 +320,14 @@ def test_an_unknown_recipe_lists_the_known() -> None:
     assert message.startswith(f"no recipe called multi30k-tyni; the recipes are {', '.join(recipes())}")
     assert message.endswith("Did you mean multi30k-tiny?")
     assert "mean" not in complaint(load_recipe, "xyzzy")
+
+
+def test_a_setting_added_later_does_not_lock_older_runs_out() -> None:
+    """The fingerprint is bound into every checkpoint: a new setting at its default must not change it."""
+    model = Config().model
+    older = {name: value for name, value in to_dict(Config())["model"].items() if name not in ADDED_LATER}
+    assert config_hash(model) == hashlib.sha256(json.dumps(older, sort_keys=True).encode()).hexdigest()
+    assert config_hash(dataclasses.replace(model, experts=4)) != config_hash(model)
+
+
+ADDED_LATER = ("relative_distance", "experts", "experts_used", "balance")

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from kente import api
+from kente.api.training import prepare_corpus
 from kente.config import BatchConfig, Config
 from kente.data.batches import Batches
 from kente.data.toys import toy
@@ -338,3 +339,19 @@ def test_batches_of_the_embedded_budget_hold_their_words():
 def test_scores_know_which_way_is_up():
     assert Score("BLEU", 3.0).better_than(Score("BLEU", 2.0))
     assert Score("loss", 1.0, higher_is_better=False).better_than(Score("loss", 2.0, higher_is_better=False))
+
+
+def test_runs_can_share_a_prepared_corpus(tmp_path):
+    source, target = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("".join(f"w{i} is good\n" for i in range(120)))
+    target.write_text("".join(f"w{i} est bon\n" for i in range(120)))
+    shared = prepare_corpus(api.Data(source, target), tmp_path / "shared", settings=["tokenizer.kind=words"], threads=1)
+    tiny = ["tokenizer.kind=words", "model.width=16", "model.heads=2", "model.feedforward=16", "model.encoder_layers=1"]
+    how = {"updates": 2, "prepared": shared, "threads": 1}
+    run = api.train(api.Data(source, target), tmp_path / "one", settings=tiny, **how).run
+    assert run.tokenizers().sha256 == Run.open(shared).tokenizers().sha256
+    with pytest.raises(RunError, match=r"wants another tokenizer or other cleaning than .*shared was made with"):
+        api.train(api.Data(source, target), tmp_path / "two", settings=tiny[1:], **how)
+    (shared / "cleaning.json").unlink()
+    with pytest.raises(RunError, match="shared holds no prepared corpus: its making was interrupted"):
+        api.train(api.Data(source, target), tmp_path / "three", settings=tiny, **how)

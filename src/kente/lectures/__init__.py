@@ -78,7 +78,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 """By name, in the order of the lectures' argument. Only `mask` and `heads` make use of a run."""
 
-LEAD = "Each claim in our words, what was found when it was tried, and the pictures. The same numbers come out every time, the clock's apart."
+LEAD = "Each claim in our words, what was found when it was tried, and the pictures. On one machine the same numbers come out every time, the clock's apart."
 
 
 def write_page(findings: Sequence[Finding], path: Path) -> None:

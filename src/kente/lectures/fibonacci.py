@@ -3,9 +3,9 @@
 The lecture: 1,200 numbers scaled to [0, 1], windows of 20, Adam on the mean square error, and the error on the test set is lower with
 attention. Here each seed draws its own first weights and its own split (70 % to train on, as the tutorial the lecture cites has it), the same
 for every model. All seeds train at once, their weights stacked. The slide's call of `fit` names no batch size, which in Keras means 32;
-the tutorial takes 1.
+the tutorial takes 1, with which its form of attention did no better (lower error for 18 of 50 seeds).
 
-Scaled, the series is 0 nearly everywhere: each number is 0.618 of the next, so a dozen values before the last one a thousandth is left. What
+Scaled, the series is 0 nearly everywhere: each number is 0.618 of the next, so fourteen before the last one a thousandth is left. What
 counts as test error is decided by the few windows at the end that happen to fall into the test set. On a logarithmic scale all windows count.
 """
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from kente.errors import RunError
 from kente.lectures.finding import Finding, beside
-from kente.lectures.pronouns import Riddle, clear_cases, lean, pieces_of, pull, riddles, unknown_words
+from kente.lectures.pronouns import Riddle, clear_cases, lean, pieces_of, pull, riddles, strange_words
 from kente.lectures.translator import UPDATES, Head, Subject, subject
 from kente.reporting import SILENT, Reporter
 from kente.show.charts import bar_chart, heatmap, table
@@ -63,6 +64,10 @@ class Measured:
 
 def measure(reader: Subject, pair: tuple[Riddle, Riddle], sentences: int, pronouns: int) -> Measured:
     read = [reader.encoder_maps(source) for source in reader.sentences[:sentences] if len(source) >= 3]
+    if not read:
+        raise RunError(
+            f"no validation sentence of {reader.about} has three tokens or more, so there is nothing to look at"
+        )
     heads = list(read[0])
     word, rival = pair[0].referent, pair[0].other
     cases = clear_cases(reader, pronouns)
@@ -89,7 +94,7 @@ def explore(
     """Heads of an encoder on sentences it was not trained on, and `it` in two sentences that differ in one word."""
     reader, pair = subject(run, reporter, updates), riddles()
     measured = measure(reader, pair, sentences, pronouns)
-    unknown = sorted({word for riddle in pair for word in unknown_words(reader, riddle)})
+    unknown = sorted({word for riddle in pair for word in strange_words(reader, riddle)})
     names = {head: name(head) for head in measured.heads}
     return Finding(
         "heads",
@@ -119,10 +124,10 @@ def on_heads(measured: Measured) -> str:
     most = []
     for place, values in zip(PLACES[:3], by_place[:3], strict=True):
         best = max(range(len(values)), key=values.__getitem__)
-        most.append(f"{name(measured.heads[best])} {values[best]:.2f} to the {place}")
+        most.append(f"{values[best]:.2f} on the {place} (head {name(measured.heads[best])})")
     return (
-        f"{different}: two of the {len(measured.heads)} differ by {_mean(between):.2f} bits on average, and of its weight "
-        f"{', '.join(most)} at most (evenly {measured.even:.2f})"
+        f"{different}: two of the {len(measured.heads)} differ by {_mean(between):.2f} bits on average, and one head's mean weight comes "
+        f"to {', '.join(most)}, where evenly it would be {measured.even:.2f}"
     )
 
 
@@ -137,10 +142,10 @@ def on_riddles(measured: Measured, pair: tuple[Riddle, Riddle], unknown: list[st
         verdict = "does not follow the meaning of the sentence"
     word, rival = pair[0].referent, pair[0].other
     text = (
-        f"“{pair[0].pronoun}” {verdict}: it leans to “{word}” over “{rival}” by {first:+.2f} where it is the {word} and by {second:+.2f} where "
+        f"The word “{pair[0].pronoun}” {verdict}: it leans to “{word}” over “{rival}” by {first:+.2f} where it is the {word} and by {second:+.2f} where "
         f"it is the {rival}, and {right} of {len(measured.heads)} heads lean the right way both times"
     )
-    return text + (f" (words it does not know: {', '.join(unknown)})" if unknown else "")
+    return text + (f" (words the model hardly knows: {', '.join(unknown)})" if unknown else "")
 
 
 def on_clear_cases(measured: Measured) -> str:
@@ -194,7 +199,7 @@ def _pronoun_map(reader: Subject, riddle: Riddle, heads: list[Head]) -> str:
     return heatmap(
         [maps[head][rows].mean(dim=0)[:-1].tolist() for head in heads],
         [name(head) for head in heads],
-        reader.names(source),
+        reader.source_names(source),
         title=f"Where “{riddle.pronoun}” looks, a head to a row: {riddle.sentence}",
     )
 

@@ -47,7 +47,7 @@ def explore(reporter: Reporter = SILENT, run: Path | None = None, *, updates: in
     reader = subject(run, reporter, updates)
     source, target = reader.source(SOURCE), reader.target(TARGET)
     maps = reader.decoder_maps(source, target)
-    names = [START, *reader.names(target)]
+    names = [START, *reader.target_names(target)]
     largest_ahead = max(ahead(weights) for weights in maps.values())
     largest_error = max(row_error(weights) for weights in maps.values())
     apart = step_by_step_error(reader, source, target)

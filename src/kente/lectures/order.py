@@ -83,8 +83,10 @@ class Measured:
     """Strings copied without a mistake, written freely."""
 
 
-def measure(positions: Positions, lengths: list[int], longest: int, updates: int, reporter: Reporter) -> Measured:
-    with seeded(1):
+def measure(
+    positions: Positions, lengths: list[int], longest: int, updates: int, reporter: Reporter, seed: int = 1
+) -> Measured:
+    with seeded(seed):
         model = make(positions, longest=max(lengths)).eval()
         felt = feels_order(model)
         practise(
@@ -199,7 +201,7 @@ def _on_extrapolation(measured: dict[Positions, Measured], longest: int) -> str:
     text = f"{verdict} to strings twice as long: beyond the {longest}th place {listed} are right (guessing {guess:.0%})"
     if "sinusoid" in shares and "sinusoid" not in able:
         text += "; the sinusoid has a code for those places, but what reads it was never trained there"
-    return f"{text}. One letter beyond what was trained, the whole strings have {just} right"
+    return f"{text}. In strings one letter longer than any trained on, {just} are right"
 
 
 def _listed(kinds: Sequence[str]) -> str:

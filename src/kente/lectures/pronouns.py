@@ -66,9 +66,10 @@ def lean(reader: Subject, riddle: Riddle, word: str, rival: str) -> dict[Head, f
     return {head: towards[head] - away[head] for head in towards}
 
 
-def unknown_words(reader: Subject, riddle: Riddle) -> list[str]:
-    """Words of a riddle that the model has no piece for."""
-    return [word for word in riddle.sentence.rstrip(".").split(" ") if UNK in reader.source(word)]
+def strange_words(reader: Subject, riddle: Riddle) -> list[str]:
+    """Words of a riddle that the model has no piece for, or must put together from three or more."""
+    pieces = {word: reader.source(word) for word in riddle.sentence.rstrip(".").split(" ")}
+    return [word for word, ids in pieces.items() if UNK in ids or len(ids) > 2]
 
 
 def clear_cases(reader: Subject, wanted: int) -> list[tuple[str, str]]:

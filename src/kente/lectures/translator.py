@@ -54,9 +54,11 @@ class Subject:
     def _cut(self, text: str, language: Literal["english", "french"]) -> str:
         return " ".join(words(text, language)) if self.in_words else text
 
-    def names(self, ids: list[int]) -> list[str]:
-        """What each id stands for; a subword that begins a word says so by a space that can be seen, which is left out here."""
-        return [piece.removeprefix(SPACE) or SPACE for piece in self.tokenizers.source.pieces(ids)]
+    def source_names(self, ids: list[int]) -> list[str]:
+        return [_name(piece) for piece in self.tokenizers.source.pieces(ids)]
+
+    def target_names(self, ids: list[int]) -> list[str]:
+        return [_name(piece) for piece in self.tokenizers.target.pieces(ids)]
 
     def encoder_maps(self, source: list[int]) -> dict[Head, Tensor]:
         """Self-attention (S, S) of every encoder head; the source ends with its mark."""
@@ -71,6 +73,11 @@ class Subject:
         ids = torch.tensor([[*source, EOS]])
         maps = self.model.look(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[BOS, *target]]))
         return {(m.layer, m.head): m.weights[0] for m in maps if m.kind == kind}
+
+
+def _name(piece: str) -> str:
+    """A subword that begins a word says so by a space that can be seen; under a picture it need not."""
+    return piece.removeprefix(SPACE) or SPACE
 
 
 def subject(run: Path | None, reporter: Reporter, updates: int = UPDATES) -> Subject:
