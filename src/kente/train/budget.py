@@ -189,16 +189,24 @@ def _choose_size(
 def training_choices(config: Config, updates: int, epochs: float) -> list[tuple[str, Any, str]]:
     """Regularisation and schedule from how often each sentence will be seen and how many updates there are."""
     dropout = 0.0 if epochs < 1.5 else 0.1 if epochs < 4 else 0.15 if epochs < 12 else 0.2 if epochs < 30 else 0.3
-    width = getattr(config.model, "width", 128)
-    rate = round(4e-3 * (128 / width) ** 0.5, 5)
+    rate = _peak_rate(config, updates)
     warmup = max(10, min(200, updates // 20))
     decay = round(1 - 1 / min(2000, max(20, updates / 12)), 5)
     return [
         ("model.dropout", dropout, f"each sentence will be seen about {epochs:.1f} times"),
-        ("optimiser.rate", rate, f"for a width of {width}"),
+        ("optimiser.rate", rate, f"for a width of {config.model.width} and {updates:,} updates"),
         ("optimiser.warmup", warmup, f"a twentieth of {updates:,} updates"),
         ("train.ema_decay", decay, "averages about the last twelfth of the run"),
     ]
+
+
+def _peak_rate(config: Config, updates: int) -> float:
+    """A peak for runs that land: wider models and longer runs want a lower one, networks without norms a higher one (see docs/log.md)."""
+    if config.optimiser.kind == "adamw":
+        peak = 3e-3
+    else:
+        peak = 8e-3 if isinstance(config.model, TransformerConfig) else 16e-3
+    return round(peak * (128 / config.model.width) ** 0.5 * min(1.0, (1000 / max(1, updates)) ** 0.25), 5)
 
 
 def fit_to_corpus(chooser: Chooser, store: Store) -> None:
