@@ -99,6 +99,21 @@ def test_stepping_equals_reading_in_one_go(config):
 
 
 @torch.inference_mode()
+def test_attention_shown_while_stepping_is_what_looking_shows(config):
+    """Layers averaged; models that keep it to themselves while stepping show None."""
+    model = model_of(config)
+    source, mask = sentences([7, 4, 5])
+    target = targets(3, 4)
+    cross = [m.weights for m in model.look(source, mask, target) if m.kind == "cross"]
+    state = model.start(source, mask)
+    for place in range(4):
+        step = model.step(state, target[:, place])
+        state = step.state
+        if step.attention is not None:
+            torch.testing.assert_close(step.attention, torch.stack(cross).mean(0)[:, place], atol=2e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
 def test_a_sentence_does_not_feel_its_neighbours(config):
     model = model_of(config)
     source, mask = sentences([9, 4, 6])

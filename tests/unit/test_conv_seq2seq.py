@@ -12,7 +12,6 @@ from torch import nn
 
 from kente.config import ConvConfig
 from kente.models.conv_seq2seq import ConvSeq2Seq
-from kente.models.interface import select
 from kente.models.summary import parameter_count, summarise
 from kente.nn.convolution import (
     Decoder,
@@ -311,78 +310,7 @@ def test_the_tiny_size_has_the_parameters_that_follow_from_it():
     assert parameter_count(model_of(TINY)) == count_by_hand(VOCABULARY, TINY)
 
 
-# --- the contract between models and search ---
-
-
-@torch.inference_mode()
-def test_stepping_equals_reading_in_one_go(config):
-    model = model_of(config)
-    source, mask = sentences([7, 4, 5])
-    target = targets(3, 6)
-    read = model.predict(model(source, mask, target))
-    mean = torch.stack([m.weights for m in model.look(source, mask, target)]).mean(0)
-    state = model.start(source, mask)
-    for place in range(6):
-        step = model.step(state, target[:, place])
-        state = step.state
-        torch.testing.assert_close(step.logits, read[:, place], atol=2e-5, rtol=1e-4)
-        torch.testing.assert_close(step.attention, mean[:, place], atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_a_sentence_does_not_feel_its_neighbours(config):
-    model = model_of(config)
-    source, mask = sentences([9, 4, 1])
-    target = targets(3, 5)
-    together = model(source, mask, target)
-    for row, length in enumerate([9, 4, 1]):
-        alone = model(source[row : row + 1, :length], mask[row : row + 1, :length], target[row : row + 1])
-        torch.testing.assert_close(alone[0], together[row], atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_a_position_does_not_see_what_comes_after_it(config):
-    model = model_of(config)
-    source, mask = sentences([6, 6])
-    target = targets(2, 8)
-    changed = target.clone()
-    changed[:, 5:] = (changed[:, 5:] - 3) % (VOCABULARY - 4) + 4
-    before, after = model(source, mask, target), model(source, mask, changed)
-    torch.testing.assert_close(before[:, :5], after[:, :5])
-    assert not torch.allclose(before[:, 5:], after[:, 5:])
-
-
-@torch.inference_mode()
-def test_selecting_rows_of_a_state_is_selecting_sentences(config):
-    model = model_of(config)
-    source, mask = sentences([7, 4, 5])
-    target = targets(3, 3)
-    rows = torch.tensor([2, 0, 0, 1])
-    state = model.start(source, mask)
-    for place in range(2):
-        state = model.step(state, target[:, place]).state
-    expected = model.step(state, target[:, 2]).logits[rows]
-    torch.testing.assert_close(model.step(select(state, rows), target[rows, 2]).logits, expected, atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_attention_sums_to_one_and_is_zero_on_padding(config):
-    model = model_of(config)
-    source, mask = sentences([7, 4])
-    maps = model.look(source, mask, targets(2, 5))
-    assert [(m.kind, m.layer, m.head) for m in maps] == [("cross", layer, 0) for layer in range(3)]
-    for attention in maps:
-        assert attention.weights.shape == (2, 5, 7)
-        torch.testing.assert_close(attention.weights.sum(-1), torch.ones(2, 5))
-        assert attention.weights[1, :, 4:].max() == 0
-
-
-def test_every_weight_learns(config):
-    model = model_of(config).train()
-    source, mask = sentences([7, 4, 5])
-    model.predict(model(source, mask, targets(3, 6))).log_softmax(-1)[..., 5].sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+# --- dropout ---
 
 
 def test_dropout_only_acts_while_training():

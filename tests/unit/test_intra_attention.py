@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from kente.config import IntraAttentionConfig
-from kente.models.interface import select
 from kente.models.intra_attention import IntraAttentionSeq2Seq
 from kente.models.summary import parameter_count, summarise
 from kente.nn.dropout import Dropout
@@ -199,90 +198,7 @@ def test_the_parameters_are_those_of_the_equations():
     assert summarise(model).parameters == parameter_count(model)
 
 
-# --- the contract between models and search ---
-
-
-@torch.inference_mode()
-def test_stepping_equals_reading_in_one_go(config):
-    model = model_of(config)
-    source, mask = sentences([7, 4, 5])
-    target = targets(3, 6)
-    read = model.predict(model(source, mask, target))
-    cross = model.look(source, mask, target)[-1]
-    state = model.start(source, mask)
-    for place in range(6):
-        step = model.step(state, target[:, place])
-        state = step.state
-        torch.testing.assert_close(step.logits, read[:, place], atol=2e-5, rtol=1e-4)
-        torch.testing.assert_close(step.attention, cross.weights[:, place], atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_a_sentence_does_not_feel_its_neighbours(config):
-    model = disturb(model_of(config))
-    source, mask = sentences([9, 4, 1])
-    target = targets(3, 5)
-    together = model(source, mask, target)
-    for row, length in enumerate([9, 4, 1]):
-        alone = model(source[row : row + 1, :length], mask[row : row + 1, :length], target[row : row + 1])
-        torch.testing.assert_close(alone[0], together[row], atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_a_position_does_not_see_what_comes_after_it(config):
-    model = model_of(config)
-    source, mask = sentences([6, 6])
-    target = targets(2, 8)
-    changed = target.clone()
-    changed[:, 5:] = (changed[:, 5:] - 3) % (VOCABULARY - 4) + 4
-    before, after = model(source, mask, target), model(source, mask, changed)
-    torch.testing.assert_close(before[:, :5], after[:, :5])
-    assert not torch.allclose(before[:, 5:], after[:, 5:])
-
-
-@torch.inference_mode()
-def test_selecting_rows_of_a_state_is_selecting_sentences(config):
-    model = disturb(model_of(config))
-    source, mask = sentences([7, 4, 5])
-    target = targets(3, 3)
-    rows = torch.tensor([2, 0, 0, 1])
-    for read in (0, 2):  # an empty tape can be selected from, too
-        state = model.start(source, mask)
-        for place in range(read):
-            state = model.step(state, target[:, place]).state
-        expected = model.step(state, target[:, read]).logits[rows]
-        found = model.step(select(state, rows), target[rows, read]).logits
-        torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
-
-
-@torch.inference_mode()
-def test_attention_sums_to_one_and_is_zero_on_padding(config):
-    model = disturb(model_of(config))
-    source, mask = sentences([7, 4])
-    maps = model.look(source, mask, targets(2, 5))
-    assert [(m.kind, tuple(m.weights.shape)) for m in maps] == [
-        ("encoder", (2, 7, 7)),
-        ("decoder", (2, 5, 5)),
-        ("cross", (2, 5, 7)),
-    ]
-    for attention in maps:
-        sums = attention.weights.sum(-1)
-        torch.testing.assert_close(sums, torch.ones_like(sums))
-        if attention.kind != "decoder":
-            assert attention.weights[1, :, 4:].max() == 0
-        if attention.kind != "cross":
-            assert attention.weights.triu(1).max() == 0
-            assert (
-                attention.weights[:, 1:].diagonal(1, 1, 2).max() == 0
-            )  # back, never at itself, from the second word on
-
-
-def test_every_weight_learns(config):
-    model = model_of(config).train()
-    source, mask = sentences([7, 4, 5])
-    model.predict(model(source, mask, targets(3, 6))).log_softmax(-1)[..., 5].sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+# --- dropout ---
 
 
 def test_dropout_only_acts_while_training():

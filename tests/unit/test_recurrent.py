@@ -240,18 +240,6 @@ def test_the_attentive_decoder_is_the_equation_of_lecture_002():
         torch.testing.assert_close(hidden[i], torch.tanh(model.readout(torch.cat([s, context, y], -1)))[0])
 
 
-def test_step_and_look_see_the_same_attention():
-    torch.manual_seed(0)
-    model = build(TINY, 11, 11).eval()
-    source, target = torch.tensor([[4, 5, 6, 3], [7, 3, 0, 0]]), torch.tensor([[2, 7, 8], [2, 9, 4]])
-    (seen,) = model.look(source, source != 0, target)
-    state = model.start(source, source != 0)
-    for place in range(3):
-        step = model.step(state, target[:, place])
-        state = step.state
-        torch.testing.assert_close(step.attention, seen.weights[:, place])
-
-
 def test_a_fixed_context_has_nothing_to_look_at():
     model = build(dataclasses.replace(TINY, attention="none"), 11, 11)
     source = torch.tensor([[4, 3]])
