@@ -125,6 +125,15 @@ def test_findings_say_who_won_what_length_does_and_how_attention_aligns():
     assert "most with the gold alignments in transformer: 25%" in aligned and "31% in gru-attention" in aligned
 
 
+def test_unequal_time_is_said():
+    short = replace(system("a", 40.0, (1.0,), p=0.001), minutes=0.7, updates=10)
+    long = replace(system("b", 72.0, (1.0,)), minutes=3.3, updates=50)
+    told = findings([short, long], [Bucket(1, 5, 9)], 0)
+    assert told[1] == "They were not trained equally long (minutes: a 0.7, b 3.3), so part of the difference is time."
+    same_updates = [short, replace(long, updates=10)]  # a budget in updates: time may differ
+    assert not any("equally long" in sentence for sentence in findings(same_updates, [Bucket(1, 5, 9)], 0))
+
+
 def test_a_lead_over_all_is_called_significant():
     systems = [system("a", 40.0, (1.0,), p=0.001), system("b", 72.0, (1.0,))]
     assert findings(systems, [Bucket(1, 5, 9)], 0)[0].endswith("its lead over every other system is significant.")

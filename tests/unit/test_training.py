@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -355,3 +356,40 @@ def test_runs_can_share_a_prepared_corpus(tmp_path):
     (shared / "cleaning.json").unlink()
     with pytest.raises(RunError, match="shared holds no prepared corpus: its making was interrupted"):
         api.train(api.Data(source, target), tmp_path / "three", settings=tiny, **how)
+
+
+FAMILIES = {
+    "fixed": ["model.kind=recurrent", "model.attention=none", "model.cell=lstm", "model.width=12", "model.embedding=12"],
+    "attention": ["model.kind=recurrent", "model.width=12", "model.embedding=12"],
+    "lstmn": ["model.kind=lstmn", "model.width=12", "model.embedding=12"],
+    "conv": [
+        "model.kind=conv", "model.embedding=12", "model.encoder_channels=12", "model.encoder_kernels=3",
+        "model.decoder_channels=12", "model.decoder_kernels=3",
+    ],
+    "experts": [
+        "model.width=16", "model.heads=2", "model.feedforward=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        "model.experts=3", "model.positions=relative",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_resumes_to_the_same_weights(tmp_path, name):
+    """The run is robbed of its last checkpoint, as if the power had failed, and goes on from the one before."""
+    source, target = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("".join(f"w{i} is good\n" for i in range(200)))
+    target.write_text("".join(f"w{i} est bon\n" for i in range(200)))
+    settings = [
+        "tokenizer.kind=words",
+        "model.dropout=0.2",
+        "train.keep=5",
+        "train.validate_every=100",
+        *FAMILIES[name],
+    ]
+    out = tmp_path / "run"
+    api.train(api.Data(source, target), out, settings=settings, updates=6, save_every=3, threads=1)
+    whole = api.info(out)["weights_sha256"]
+    shutil.rmtree(Run.open(out).latest().path)
+    assert Run.open(out).latest().step == 3 and api.info(out)["weights_sha256"] != whole
+    api.resume(out, threads=1)
+    assert api.info(out)["weights_sha256"] == whole

@@ -13,7 +13,12 @@ def findings(
     systems: Sequence[System], buckets: Sequence[Bucket], trained_length: int, unit: str = "words"
 ) -> tuple[str, ...]:
     """The winner, the effect of length, the alignments: whatever can be said of these systems."""
-    told = [_winner(systems), *_length_effect(systems, buckets, trained_length, unit), *_alignments(systems)]
+    told = [
+        _winner(systems),
+        _unequal(systems),
+        *_length_effect(systems, buckets, trained_length, unit),
+        *_alignments(systems),
+    ]
     return tuple(sentence for sentence in told if sentence)
 
 
@@ -27,6 +32,15 @@ def _winner(systems: Sequence[System]) -> str:
     if level:
         return f"{lead}; a test set of this size cannot tell it from {_listed(level)}."
     return f"{lead}; its lead over every other system is significant."
+
+
+def _unequal(systems: Sequence[System]) -> str:
+    """A warning where time and updates both differ: then neither budget was the same."""
+    minutes, updates = [s.minutes for s in systems], [s.updates for s in systems]
+    if max(minutes) <= 1.25 * min(minutes) or max(updates) == min(updates):
+        return ""
+    each = ", ".join(f"{system.name} {system.minutes:.1f}" for system in systems)
+    return f"They were not trained equally long (minutes: {each}), so part of the difference is time."
 
 
 def _length_effect(systems: Sequence[System], buckets: Sequence[Bucket], trained_length: int, unit: str) -> list[str]:
