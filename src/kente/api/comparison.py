@@ -254,6 +254,7 @@ def compare(
             force=force,
             where={"device": device, "threads": threads, "reporter": reporter},
         )
+    used = use_threads(threads)
     budget = f"{minutes_each:g} minutes" if minutes_each else f"{updates_each:,} updates of the same batches"
     return compare_runs(
         out,
@@ -261,7 +262,7 @@ def compare(
         material.test,
         title="From recurrence to attention",
         corpus=material.corpus,
-        budget=f"{budget} for each, {use_threads(threads)} threads",
+        budget=f"{budget} for each, {used} thread{'s' if used != 1 else ''}",
         tokenize=tokenize,
         beam=beam,
         device=device,
