@@ -28,7 +28,7 @@ demo: $(STAMP)  ## train a translator on the embedded corpus and try it
 test: lint  ## lint, type check, all tests with coverage
 	@$(BIN)/python -c 'import sys, importlib.util as i; sys.exit(i.find_spec("g2p_en") is None)' || $(PIP) install -c constraints.txt --no-deps g2p-en || echo "no g2p-en here: the test of its weights is skipped"
 	@echo "Testing"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_PROCESSES) --cov --cov-report=term $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## formatting, lint rules and types
 	@echo "Checking format, lint rules and types"
