@@ -257,7 +257,7 @@ def test_gradients_are_of_the_mean_over_all_target_tokens_of_an_update(data, tmp
     trainer = trainer_of(tmp_path / "run")
     trainer.model.eval()
     one, two = trainer.batches.batch(0), trainer.batches.batch(5)
-    loss, _ = trainer._gradients([one, two], 1)
+    loss = trainer.gradients([one, two], seed=1, step=1)
     gradients = [p.grad.clone() for p in trainer.model.parameters()]
     trainer.optimiser.zero()
     objective = CrossEntropy()

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,28 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def shares(self, count: int) -> list[Batch]:
+        """The batch cut into so many, of equally many pairs or one fewer, no wider than its own pairs need."""
+        if count == 1:
+            return [self]
+        cuts = [len(self) * place // count for place in range(count + 1)]
+        return [self._part(start, end) for start, end in pairwise(cuts) if start < end]
+
+    def _part(self, start: int, end: int) -> Batch:
+        source_mask, target_mask = self.source_mask[start:end], self.target_mask[start:end]
+        source_lengths, target_lengths = source_mask.sum(1), target_mask.sum(1)
+        source_width, target_width = int(source_lengths.max()), int(target_lengths.max())
+        return Batch(
+            self.source[start:end, :source_width],
+            source_mask[:, :source_width],
+            self.target_input[start:end, :target_width],
+            self.target_output[start:end, :target_width],
+            target_mask[:, :target_width],
+            self.rows[start:end],
+            int(source_lengths.sum()),
+            int(target_lengths.sum()),
+        )
 
     def to(self, device: torch.device | str) -> Batch:
         moved = {name: getattr(self, name).to(device, non_blocking=True) for name in _TENSORS}

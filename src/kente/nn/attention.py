@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from kente.nn.dropout import drop
 from kente.nn.masks import causal_mask
 
 Turn = Callable[[Tensor, int], Tensor]
@@ -36,7 +37,7 @@ def attend(
     """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights as used). Mask: True = may look."""
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
-    weights = F.dropout(scores.softmax(dim=-1), dropout)
+    weights = drop(scores.softmax(dim=-1), dropout)
     return weights @ values, weights
 
 
@@ -70,9 +71,12 @@ def multi_head(
     visible: bool = False,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
     """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
-    if not visible:
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
-    return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
+    if visible:
+        return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
+    if dropout and queries.is_cpu:  # torch's fused kernel has no dropout there
+        context, _ = attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys), dropout)
+        return context, None
+    return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
 
 
 def _xavier_blocks(weight: Tensor, width: int) -> None:

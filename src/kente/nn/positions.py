@@ -171,7 +171,8 @@ class Alibi(nn.Module):
         """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
         far = -self.slopes.to(queries.dtype)[:, None, None] * distances(queries, keys).abs()  # (H, T, S)
         mask = as_mask(mask, causal, queries, keys)
-        if visible:
-            return attend(dot_scores(queries, keys) + far, values, mask)
+        if visible or (dropout and queries.is_cpu):  # torch's fused kernel has no dropout on a CPU
+            context, weights = attend(dot_scores(queries, keys) + far, values, mask, 0.0 if visible else dropout)
+            return context, weights if visible else None
         far = far[None] if mask is None else far[None].masked_fill(~mask, -math.inf)
         return F.scaled_dot_product_attention(queries, keys, values, far, dropout), None

@@ -57,7 +57,7 @@ class Residual(nn.Module):
         return self.norm(x) if self.pre else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        x = x + self.dropout(y)
+        x = self.dropout.add(x, y)
         return x if self.pre else self.norm(x)
 
 

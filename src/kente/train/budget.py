@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from kente.config import BatchConfig, Config, TransformerConfig
 from kente.configfile import apply
@@ -20,6 +19,7 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers
 from kente.models.build import build
 from kente.reporting import Reporter
+from kente.train.gradients import Gradients
 from kente.train.objectives import CrossEntropy
 from kente.train.optimiser import LANDING, Optimiser, rate_at
 
@@ -111,22 +111,18 @@ def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, dev
     torch.manual_seed(0)
     model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint).to(device)
     optimiser = Optimiser(model, config.optimiser)
-    objective = CrossEntropy(config.train.label_smoothing)
+    gradients = Gradients(model, CrossEntropy(config.train.label_smoothing), device)
     batches = Batches(store, config.batches, seed=config.train.seed)
     times: list[float] = []
     while len(times) < 8 or (sum(times) < 2.0 and len(times) < 40):
         begun = time.monotonic()
-        for part in range(config.batches.accumulation):
-            _learn(model, objective, batches, len(times) * config.batches.accumulation + part, device)
+        first = len(times) * config.batches.accumulation
+        parts = range(first, first + config.batches.accumulation)
+        gradients([batches.batch(part % len(batches)) for part in parts], seed=0, step=len(times))
         optimiser.step(1e-6, optimiser.gradient_norm())
         optimiser.zero()
         times.append(time.monotonic() - begun)
     return statistics.median(times[3:])
-
-
-def _learn(model: nn.Module, objective: CrossEntropy, batches: Batches, step: int, device: torch.device | str) -> None:
-    loss = objective(model, batches.batch(step % len(batches)).to(device))
-    (loss.total / loss.tokens).backward()
 
 
 def fit_to_minutes(

@@ -24,6 +24,7 @@ from kente.memory import forget_peak, peak_megabytes
 from kente.reporting import SILENT, Reporter
 from kente.runs import Checkpoint, Run, Score
 from kente.train.averaging import ExponentialAverage, LastMean, named_weights, put, weights_of
+from kente.train.gradients import Gradients
 from kente.train.health import Health
 from kente.train.objectives import Objective
 from kente.train.optimiser import Optimiser, rate_at
@@ -58,11 +59,6 @@ class Progress:
     """Validations since the last better one."""
 
 
-def dropout_seed(seed: int, step: int, part: int) -> int:
-    """dropout = f(seed, step, part): mixed so that neighbouring numbers give unrelated streams."""
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + part * 0x94D049BB133111EB) % 2**63
-
-
 class Trainer:
     """Trains any model whose objective fits it: Trainer(model=..., objective=..., batches=..., run=..., ...).fit()."""
 
@@ -81,9 +77,10 @@ class Trainer:
         reporter: Reporter = SILENT,
         seconds_before: float = 0.0,
     ):
-        self.model, self.objective, self.batches, self.run, self.config = model, objective, batches, run, config
+        self.model, self.batches, self.run, self.config = model, batches, run, config
         self.plan, self.pace, self.validate = plan, pace, validate
-        self.device, self.reporter = device, reporter
+        self.reporter = reporter
+        self.gradients = Gradients(model, objective, device)
         self.optimiser = Optimiser(model, config.optimiser)
         self.average: ExponentialAverage | LastMean | None = None
         if config.train.average == "ema":
@@ -98,21 +95,11 @@ class Trainer:
 
     # --- one update ---
 
-    def _gradients(self, batches: list[Batch], step: int) -> tuple[float, Tensor]:
-        """Loss for each target token over all of the update's batches, and the norm of its gradient."""
-        tokens = sum(batch.target_tokens for batch in batches)
-        loss = 0.0
-        for part, batch in enumerate(batches):
-            torch.manual_seed(dropout_seed(self.config.train.seed, step, part))
-            mean = self.objective(self.model, batch.to(self.device)).total / tokens
-            mean.backward()
-            loss += mean.item()
-        return loss, self.optimiser.gradient_norm()
-
     def _update(self, batches: list[Batch], step: int) -> tuple[float, float, float]:
         """One step of the optimiser; returns (loss, gradient norm, rate). Numbers that are not finite go no further."""
         self.optimiser.zero()
-        loss, norm = self._gradients(batches, step)
+        loss = self.gradients(batches, self.config.train.seed, step)
+        norm = self.optimiser.gradient_norm()
         rate = rate_at(self.config.optimiser, step, self.plan.progress(step - 1), self.width)
         if not (math.isfinite(loss) and bool(torch.isfinite(norm))):
             rows = [int(row) for batch in batches for row in batch.rows]
