@@ -7,6 +7,7 @@ import os
 import torch
 
 from kente.errors import UsageError
+from kente.memory import keep_freed_memory
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -28,5 +29,6 @@ def use_threads(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise UsageError(f"--threads must be at least 1, not {threads}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    keep_freed_memory()
     torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS") or cores))
     return torch.get_num_threads()
