@@ -179,6 +179,10 @@ class RecurrentConfig:
             self.embedding > 0 or self.tie == "none",
             f"model.embedding = 0 has no matrix to share; set model.tie=none, not {self.tie}",
         )
+        _require(
+            self.cell == "gru" or not self.reset_bias,
+            f"model.reset_bias is a part of gru cells; {self.cell} has no such bias",
+        )
         _shares(self, "dropout")
 
 

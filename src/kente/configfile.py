@@ -402,11 +402,23 @@ def _fingerprint(section: Any) -> dict[str, Any]:
     return {name: value for name, value in _values(section).items() if name not in unsaid}
 
 
-def differences(a: Config, b: Config) -> dict[str, tuple[Any, Any]]:
-    """{"model.width": (512, 256)} for every setting that differs; None where one has no such setting."""
-    left, right = (
-        {f"{section}.{name}": value for section, values in to_dict(config).items() for name, value in values.items()}
-        for config in (a, b)
-    )
-    names = [*left, *(name for name in right if name not in left)]
-    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+def differences(configs: Mapping[str, Config]) -> dict[str, dict[str, Any]]:
+    """{"model.width": {name: value}} for every setting on which the configs, each under its name, do not all agree.
+
+    A config that has no such setting is not named there.
+    """
+    flat = {
+        name: {
+            f"{section}.{key}": value for section, values in to_dict(config).items() for key, value in values.items()
+        }
+        for name, config in configs.items()
+    }
+    settings = dict.fromkeys(setting for values in flat.values() for setting in values)
+    table = {
+        setting: {name: values[setting] for name, values in flat.items() if setting in values} for setting in settings
+    }
+    return {
+        setting: values
+        for setting, values in table.items()
+        if len(values) < len(flat) or len(set(map(str, values.values()))) > 1
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kente import api
-from kente.api.comparison import write_pairs
+from kente.data.corpus import write_pairs
 from kente.data.grammar import generate
 from kente.data.toys import toy_split
 
@@ -54,7 +54,7 @@ def test_the_grammar_is_learned_from_short_sentences(tmp_path):
     """A smaller sibling of `kente demo`: the first thousand updates on short sentences must already translate most of them."""
     pairs = list(generate(1, 12_400, max_words=8))
     for name, part in (("train", pairs[:12_000]), ("validation", pairs[12_000:12_100]), ("test", pairs[12_100:])):
-        write_pairs(tmp_path, name, part)
+        write_pairs(tmp_path, name, part, ("en", "fr"))
     run = tmp_path / "run"
     api.train(
         api.Data(tmp_path / "train.en", tmp_path / "train.fr"),

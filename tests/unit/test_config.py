@@ -70,6 +70,11 @@ from kente.errors import ConfigError, KenteError
         (TransformerConfig, {"balance": -1.0}, "model.balance (-1.0) must be 0 or more"),
         (RecurrentConfig, {"width": 0}, "width must be at least 1"),
         (RecurrentConfig, {"embedding": -1}, "model.embedding (-1) must be 0 (none) or more"),
+        (
+            RecurrentConfig,
+            {"cell": "lstm", "reset_bias": True},
+            "model.reset_bias is a part of gru cells; lstm has no such bias",
+        ),
         (RecurrentConfig, {"dropout": 1.0}, "model.dropout (1.0) must be at least 0 and below 1"),
         (IntraAttentionConfig, {"width": 0}, "model.width and model.embedding must be at least 1"),
         (ConvConfig, {"encoder_kernels": (3,)}, "model.encoder_channels has 4 layers but model.encoder_kernels has 1"),

@@ -115,10 +115,10 @@ def test_the_help_stands_above_each_setting() -> None:
 def test_a_file_holds_only_what_differs(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeff[model]\nwidth = 64\n[optimiser]\nrate = 1\nbetas = [0, 0.5]\n")
     config = load_config(path)
-    assert differences(Config(), config) == {
-        "model.width": (512, 64),
-        "optimiser.rate": (1e-3, 1.0),
-        "optimiser.betas": ((0.9, 0.98), (0.0, 0.5)),
+    assert differences({"before": Config(), "after": config}) == {
+        "model.width": {"before": 512, "after": 64},
+        "optimiser.rate": {"before": 1e-3, "after": 1.0},
+        "optimiser.betas": {"before": (0.9, 0.98), "after": (0.0, 0.5)},
     }
     assert isinstance(config.optimiser.rate, float)
     assert load_config(written(tmp_path, "[model]\nheads = 4\n"), base=config).model.width == 64
@@ -232,7 +232,7 @@ def test_kind_tells_the_members_of_a_union_apart(tmp_path: Path) -> None:
     assert load_config(path, base=TwoModels()) == config  # type: ignore[arg-type]
     assert "# What carries it.\ncell" in dump_config(config)
     assert config_hash(config) != config_hash(TwoModels())
-    assert differences(config, TwoModels())["model.cell"] == ("lstm", None)  # type: ignore[arg-type]
+    assert differences({"one": config, "other": TwoModels()})["model.cell"] == {"one": "lstm"}  # type: ignore[dict-item]
     assert help_texts(TwoModels)["model.cell"] == "What carries it."
 
 

@@ -64,6 +64,24 @@ def test_orthogonalise_comes_close_to_the_polar_factor():
     assert cosine.min() > 0.95
 
 
+@pytest.mark.parametrize("spread", [1.0, 10.0, 60.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("shape", [(48, 48), (24, 60)])
+def test_singular_values_come_close_to_one_whatever_they_were(shape, scale, spread):
+    """The size of a matrix does not matter; the largest singular value may be many times the smallest."""
+    torch.manual_seed(1)
+    rows = shape[0]
+    u, v = torch.linalg.qr(torch.randn(rows, rows))[0], torch.linalg.qr(torch.randn(shape[1], rows))[0]
+    values = torch.logspace(0, -math.log10(spread), rows) * scale
+    result = orthogonalise((u * values @ v.T)[None])
+    singular = torch.linalg.svdvals(result)
+    assert singular.min() > 0.7 and singular.max() < 1.3
+
+
+def test_nothing_to_make_orthogonal_stays_nothing():
+    assert orthogonalise(torch.zeros(2, 4, 4)).equal(torch.zeros(2, 4, 4))
+
+
 @pytest.mark.parametrize(("shape", "blocks"), [((6, 2), 3), ((2, 6), 3), ((4, 4), 1), ((5, 3), 1)])
 def test_square_blocks_are_views_that_cover_the_matrix(shape, blocks):
     matrix = torch.zeros(shape)

@@ -15,7 +15,7 @@ from kente.api.inputs import use_threads
 from kente.api.training import prepare_corpus, resume, train
 from kente.api.using import load
 from kente.configfile import recipe_path
-from kente.data.corpus import Corpus
+from kente.data.corpus import Corpus, write_pairs
 from kente.data.grammar import GrammarPair, splits
 from kente.data.splitting import hold_out
 from kente.durable import replace_file
@@ -125,7 +125,7 @@ def embedded_material(folder: Path) -> Material:
     parts = splits()
     texts = {"train": parts.train, "validation": parts.validation, "test": parts.test, "test-long": parts.test_long}
     for name, pairs in texts.items():
-        write_pairs(folder, name, pairs)
+        write_pairs(folder, name, pairs, ("en", "fr"))
     return Material(
         Data(folder / "train.en", folder / "train.fr"),
         Data(folder / "validation.en", folder / "validation.fr"),
@@ -133,13 +133,6 @@ def embedded_material(folder: Path) -> Material:
         f"the embedded English-French grammar, {len(parts.train):,} pairs",
         len(parts.train),
     )
-
-
-def write_pairs(folder: Path, name: str, pairs: list[GrammarPair]) -> None:
-    """Two text files, line by line."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.en").write_text("".join(pair.source + "\n" for pair in pairs), encoding="utf-8")
-    (folder / f"{name}.fr").write_text("".join(pair.target + "\n" for pair in pairs), encoding="utf-8")
 
 
 def grammar_test(test: list[GrammarPair], longer: list[GrammarPair], validation: list[GrammarPair]) -> TestSet:
@@ -167,22 +160,10 @@ def _given(data: Data, validation: Data | None, test: Data | None, out: Path, re
         size = min(HELD_OUT, count // 20)
         split = hold_out(corpus, test=size, seed=1)
         reporter.say(f"test: {size:,} pairs held out of the corpus by source sentence")
-        data = _written(split.train, out / "corpus", "train")
-        test = _written(split.test, out / "corpus", "test")
+        data = Data(*write_pairs(out / "corpus", "train", split.train))
+        test = Data(*write_pairs(out / "corpus", "test", split.test))
     pairs = data.corpus().count()
     return Material(data, validation, _test_of(test), f"{corpus.name}, {pairs:,} pairs", pairs)
-
-
-def _written(corpus: Corpus, folder: Path, name: str) -> Data:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        open(folder / f"{name}.source", "w", encoding="utf-8", newline="\n") as source,
-        open(folder / f"{name}.target", "w", encoding="utf-8", newline="\n") as target,
-    ):
-        for pair in corpus:
-            source.write(pair.source + "\n")
-            target.write(pair.target + "\n")
-    return Data(folder / f"{name}.source", folder / f"{name}.target")
 
 
 # --- the verbs ---

@@ -46,7 +46,7 @@ DECODE_OPTIONS = ("beam", "length_penalty", "sample", "temperature", "top_k", "t
 
 def _demo_options(parser: Parser) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/demo"), metavar="RUN", help="run folder (runs/demo)")
-    parser.add_argument("--minutes", type=above_zero, metavar="M", help="how long to train")
+    parser.add_argument("--minutes", type=above_zero, metavar="M", help="how long to train, all three models together")
 
 
 def _demo(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from kente.errors import CorpusError
 
@@ -377,3 +377,29 @@ def shorten(text: str, width: int = 60) -> str:
     """At most `width` characters, on one line, safe to print."""
     cut = text if len(text) <= width else text[: width - 1] + "…"
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut)
+
+
+class HasSides(Protocol):
+    """A sentence and its translation, whatever else is known of them."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+
+def write_pairs(
+    folder: Path, name: str, pairs: Iterable[HasSides], languages: tuple[str, str] = ("source", "target")
+) -> tuple[Path, Path]:
+    """Two text files, line by line: NAME.source and NAME.target, or named for their languages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = folder / f"{name}.{languages[0]}", folder / f"{name}.{languages[1]}"
+    with (
+        open(paths[0], "w", encoding="utf-8", newline="\n") as source,
+        open(paths[1], "w", encoding="utf-8", newline="\n") as target,
+    ):
+        for pair in pairs:
+            source.write(pair.source + "\n")
+            target.write(pair.target + "\n")
+    return paths

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kente.configfile import to_dict
+from kente.configfile import differences
 from kente.data.tokenizer import Tokenizers
 from kente.decode.translator import Translator
 from kente.durable import replace_file
@@ -205,7 +205,7 @@ def compare_systems(
         trained_length=trained,
         length_unit=unit,
         samples=_samples(entrants, tried, test),
-        settings=differing_settings(entrants),
+        settings=differences({entrant.name: entrant.run.config for entrant in entrants}),
         environment=environment(),
         findings=findings(systems, buckets, trained, unit),
     )
@@ -242,28 +242,6 @@ def _history(run: Run) -> dict[str, Any]:
 def _decoding(entrants: Sequence[Entrant]) -> str:
     config = entrants[0].load().config
     return f"beam {config.beam}, length penalty {config.length_penalty:g}" if config.beam > 1 else "greedy"
-
-
-def differing_settings(entrants: Sequence[Entrant]) -> dict[str, dict[str, Any]]:
-    """{"model.width": {system: value}} wherever not all systems agree."""
-    flat = {
-        entrant.name: {
-            f"{section}.{name}": value
-            for section, values in to_dict(entrant.run.config).items()
-            for name, value in values.items()
-        }
-        for entrant in entrants
-    }
-    names = dict.fromkeys(setting for settings in flat.values() for setting in settings)
-    table = {
-        setting: {name: settings[setting] for name, settings in flat.items() if setting in settings}
-        for setting in names
-    }
-    return {
-        setting: values
-        for setting, values in table.items()
-        if len(values) < len(flat) or len(set(map(str, values.values()))) > 1
-    }
 
 
 # --- lengths ---

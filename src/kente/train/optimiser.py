@@ -41,15 +41,22 @@ def rate_at(config: OptimiserConfig, step: int, progress: float, width: int) -> 
     return config.rate * min(rise, fall)
 
 
-def orthogonalise(matrices: Tensor, rounds: int = 5) -> Tensor:
-    """The nearest (semi-)orthogonal matrix to each of (N, R, C), R <= C, by Newton-Schulz iteration in their own precision.
+ROUNDS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
+"""For each round the a s + b s^3 + c s^5 that comes closest to 1 for every s that the rounds before may leave: 0.01 to 1, 0.1 to 1.9, 0.4 to 1.6.
+After the last, what was between 0.01 and 1 is between 0.73 and 1.27."""
 
-    X <- a X + (b A + c A A) X  with  A = X X'.  The coefficients push singular values towards one quickly rather than exactly.
+
+def orthogonalise(matrices: Tensor) -> Tensor:
+    """About the nearest (semi-)orthogonal matrix to each of (N, R, C), R <= C, in their own precision: singular values of about one.
+
+    X <- a X + (b A + c A A) X  with  A = X X',  begun at  X / |A|^(1/2):  no singular value is larger than that, and few are much smaller.
     """
-    a, b, c = 3.4445, -4.7750, 2.0315
-    x = matrices / (matrices.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(rounds):
-        gram = torch.bmm(x, x.mT)
+    gram = torch.bmm(matrices, matrices.mT)
+    size = gram.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
+    x, gram = matrices / size.sqrt(), gram / size
+    for number, (a, b, c) in enumerate(ROUNDS):
+        if number:
+            gram = torch.bmm(x, x.mT)
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, polynomial, x, beta=a)
     return x

@@ -15,7 +15,7 @@ from typing import Any
 
 from kente.config import Config
 from kente.data.cleaning import Cleaner, CleaningReport
-from kente.data.corpus import Corpus, Pair
+from kente.data.corpus import Corpus, Pair, write_pairs
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
@@ -135,14 +135,14 @@ def _keep_validation(folder: Path, validation: Corpus, config: Config, reporter:
         stride = len(pairs) / VALIDATION_KEPT
         pairs = [pairs[int(i * stride)] for i in range(VALIDATION_KEPT)]
         reporter.say(f"validation: {VALIDATION_KEPT:,} of {cleaner.report.kept:,} pairs, evenly taken")
-    _write(folder, "validation", iter(pairs))
+    write_pairs(folder, "validation", pairs)
     return pairs
 
 
 def _clean(scratch: Path, corpus: Corpus, held_out: list[Pair], config: Config, reporter: Reporter) -> CleaningReport:
     """One pass over the corpus; what is kept is written out once, so that later passes need not judge again."""
     cleaner = Cleaner(config.cleaning, exclude=held_out_keys(held_out))
-    _write(scratch, "train", _counted(cleaner.clean(corpus), reporter))
+    write_pairs(scratch, "train", _counted(cleaner.clean(corpus), reporter))
     reporter.finish()
     for line in cleaner.report.lines():
         reporter.say(line)
@@ -156,16 +156,6 @@ def _counted(pairs: Iterator[Pair], reporter: Reporter) -> Iterator[Pair]:
         if number % 10_000 == 0:
             reporter.progress("reading", number, None, "pairs")
         yield pair
-
-
-def _write(folder: Path, name: str, pairs: Iterator[Pair]) -> None:
-    with (
-        open(folder / f"{name}.source", "w", encoding="utf-8", newline="\n") as source,
-        open(folder / f"{name}.target", "w", encoding="utf-8", newline="\n") as target,
-    ):
-        for pair in pairs:
-            source.write(pair.source + "\n")
-            target.write(pair.target + "\n")
 
 
 def _texts(folder: Path, name: str) -> Iterator[tuple[str, str]]:
