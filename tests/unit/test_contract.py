@@ -177,7 +177,7 @@ def test_looking_reads_the_same_weights_that_translate(name):
     fused = model(source, mask, target)
     memory = model.decoder.project(model.encode(source, mask, []))
     x = model.target_positions(model.target_embedding(target) * model.scale)
-    visible, _ = model.decoder(x, memory, mask[:, None, None], seen=[])
+    visible = model.decoder(x, memory, mask[:, None, None], seen=[])
     torch.testing.assert_close(visible, fused, atol=2e-5, rtol=1e-4)
 
 

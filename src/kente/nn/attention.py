@@ -15,9 +15,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.masks import causal_mask
+from kente.nn.past import Column
 
-Turn = Callable[[Tensor, int], Tensor]
-"""(x, start) -> x: marks queries and keys (B, H, T, K) with where they stand, the first at `start`; positions.Rotary."""
+Turn = Callable[..., Tensor]
+"""(x, positions) -> x: marks queries and keys (B, H, T, K) with where they stand, by default 0, 1, 2, ...; positions.Rotary."""
 MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
 """How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
 
@@ -68,8 +69,12 @@ def multi_head(
     causal: bool = False,
     dropout: float = 0.0,
     visible: bool = False,
+    apart: Tensor | None = None,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
-    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
+    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out.
+
+    How far keys are `apart` from queries is for those who feel distances; this does not.
+    """
     if not visible:
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
     return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
@@ -103,19 +108,31 @@ class SelfAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         *,
         causal: bool = False,
-        past: tuple[Tensor, Tensor] | None = None,
         visible: bool = False,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
-        """Returns (context, (keys, values), weights). `past` holds the keys and values of earlier positions."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns (context, weights)."""
         queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
         if self.turn is not None:
-            start = 0 if past is None else past[0].shape[2]
-            queries, keys = self.turn(queries, start), self.turn(keys, start)
-        if past is not None:
-            keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
+            queries, keys = self.turn(queries), self.turn(keys)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
-        return self.output(join_heads(context)), (keys, values), weights
+        return self.output(join_heads(context)), weights
+
+    def step(
+        self, x: Float[Tensor, "B G D"], past: Float[Tensor, "B C side 2*D"], column: Column
+    ) -> Float[Tensor, "B G D"]:
+        """The context of one more position in each of a sentence's G rows. Writes its keys and values into `past`."""
+        width = x.shape[-1]
+        queries, new = self.query_key_value(x).split((width, 2 * width), dim=-1)
+        queries = split_heads(queries, self.heads)
+        if self.turn is not None:
+            keys, values = new.chunk(2, dim=-1)
+            where = column.position[:, None, None]
+            queries, keys = self.turn(queries, where), join_heads(self.turn(split_heads(keys, self.heads), where))
+            new = torch.cat([keys, values], dim=-1)
+        column.write(past, new)
+        context, _ = self.meet(queries, *column.read(past, self.heads), column.mask, apart=column.apart)
+        return self.output(join_heads(context))
 
 
 class CrossAttention(nn.Module):
