@@ -314,12 +314,12 @@ def test_no_run_of_tokens_is_written_twice(length: int) -> None:
     tokens = torch.randint(4, 7, (40, 12), generator=generator)
     tokens[:, 0] = BOS
     scores = torch.zeros(40, 8)
-    forbid_repeats(scores, tokens, length)
+    forbid_repeats(scores, tokens, length, torch.full((40,), 12))
     for row, allowed in zip(tokens.tolist(), (scores == 0).tolist(), strict=True):
         runs = {tuple(row[i : i + length]) for i in range(len(row) - length + 1)}
         assert allowed == [(*row[len(row) - length + 1 :], token) not in runs for token in range(8)]
     untouched = torch.zeros(40, 8)
-    forbid_repeats(untouched, tokens[:, : length - 1], length)
+    forbid_repeats(untouched, tokens, length, torch.full((40,), length - 1))
     assert (untouched == 0).all()
 
 
@@ -366,7 +366,7 @@ def test_what_cannot_be_is_not_drawn_even_by_the_edge_of_the_dice() -> None:
     scores = torch.log_softmax(torch.tensor([[-math.inf, 0.0, -math.inf, 0.0, -math.inf]]), -1)
     for draw, token in ((0.0, 1), (0.5, 3), (1 - 1e-16, 3)):
         sampler.draws.fill_(draw)
-        assert sampler(scores, torch.tensor([0]), 0).tolist() == [token]
+        assert sampler.draw(scores, torch.tensor([0]), torch.tensor([0])).tolist() == [token]
 
 
 def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
