@@ -221,7 +221,8 @@ def test_a_growing_past_equals_reading_in_one_go(positions):
     """Also further back than the clipped distance of 3."""
     layer, x = attention_with(positions), torch.randn(2, 9, 16)
     read, _ = layer(x, causal=True)
-    past, slots = (torch.empty(2, 0, 1, 32),), torch.empty(2, 0, dtype=torch.long)
+    nothing = torch.empty(2, 2, 0, 1, 8)
+    past, slots = ((nothing, nothing),), torch.empty(2, 0, dtype=torch.long)
     for place in range(9):
         past, slots, column = open_column(past, slots, torch.tensor([place, place]))
         context = layer.step(x[:, place : place + 1], past[0], column)

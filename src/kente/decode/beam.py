@@ -59,8 +59,7 @@ class Beam:
 
     def advance(self, logits: Tensor, living: Living, words: Words) -> tuple[Tensor, Living]:
         """One token further: (the row that each new row continues, the rows after it), `width` rows for each sentence."""
-        total = self.rules.allow(logits, living, words)
-        candidates = rank(logits, total, living, words, self.width)
+        candidates = rank(self.rules.allow(logits, living, words), living, words, self.width)
         possible = candidates.log_probability > NEVER
         ends = (candidates.token == self.rules.eos) & possible
         ends[:, self.width :] = False  # an end must earn its place among the others
@@ -94,22 +93,20 @@ class Beam:
         return self.found.kept
 
 
-def rank(logits: Tensor, total: Tensor, living: Living, words: Words, beam: int) -> Candidates:
+def rank(scores: Tensor, living: Living, words: Words, beam: int) -> Candidates:
     """The 2 * beam likeliest continuations of each sentence: even if every living hypothesis may end, a full beam goes on."""
-    sentences, each = len(living.owner), min(2 * beam, logits.shape[1])
-    top, columns = likeliest(logits, each)
-    scores = top + (living.log_probability - total)[:, None]
-    scores = scores.where(scores > NEVER, NEVER)  # what is not a number is not possible
-    best, places = _of_at_least(scores.view(sentences, -1), 2 * beam).topk(2 * beam, dim=1)
-    places = places.clamp(max=living.group * each - 1)
-    first = torch.arange(0, len(logits), living.group, device=logits.device)
-    tokens = words.tokens(columns.view(sentences, -1).gather(1, places))
-    return Candidates(best, first[:, None] + places // each, tokens)
-
-
-def _of_at_least(scores: Tensor, columns: int) -> Tensor:
-    """Impossible ones in place of what is missing: a small vocabulary may not have so many continuations."""
-    return F.pad(scores, (0, max(0, columns - scores.shape[1])), value=NEVER)
+    sentences, columns = len(living.owner), scores.shape[1]
+    scores.add_(living.log_probability[:, None])
+    of_sentence = scores.view(sentences, -1)  # (B, G A)
+    count = min(2 * beam, of_sentence.shape[1])
+    best, places = likeliest(of_sentence, count)
+    if bool(best.isnan().any()):  # what is not a number counts as the largest, and must not hide the rest
+        best, places = of_sentence.masked_fill(of_sentence.isnan(), NEVER).topk(count, dim=1)
+    if count < 2 * beam:  # a small vocabulary has not so many; impossible ones stand for those that are missing
+        missing = (0, 2 * beam - count)
+        best, places = F.pad(best, missing, value=NEVER), F.pad(places, missing)
+    first = torch.arange(0, len(scores), living.group, device=scores.device)
+    return Candidates(best, first[:, None] + places // columns, words.tokens(places % columns))
 
 
 def best_to_come(log_probability: Tensor, written: int | Tensor, caps: Tensor, power: float) -> Tensor:

@@ -11,12 +11,12 @@ from kente.decode.hypothesis import NEVER, Hypothesis, Living, no_answer
 from kente.decode.likeliest import likeliest
 
 Choose = Callable[[Tensor, Living], Tensor]
-"""(logits (N, A), rows) -> a column for each row."""
+"""(log-probabilities (N, A), rows) -> a column for each row."""
 
 
-def greedy(logits: Tensor, living: Living) -> Tensor:
+def greedy(scores: Tensor, living: Living) -> Tensor:
     """The likeliest."""
-    return likeliest(logits, 1)[1][:, 0]
+    return likeliest(scores, 1)[1][:, 0]
 
 
 class Follow:
@@ -28,10 +28,10 @@ class Follow:
 
     def advance(self, logits: Tensor, living: Living, words: Words) -> tuple[None, Living]:
         """One token further; no row goes on from another."""
-        total = self.rules.allow(logits, living, words)
-        columns = self.choose(logits, living)
-        gained = logits.gather(1, columns[:, None])[:, 0] - total
-        tokens, log_probability = words.tokens(columns), living.log_probability + gained
+        scores = self.rules.allow(logits, living, words)
+        columns = self.choose(scores, living)
+        tokens = words.tokens(columns)
+        log_probability = living.log_probability + scores.gather(1, columns[:, None])[:, 0]
         ends = tokens == self.rules.eos
         done = (ends & (log_probability > NEVER)).nonzero()[:, 0]
         if len(done):

@@ -64,56 +64,53 @@ class Rules:
         self.loop_runs = torch.tensor([_run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
 
     def allow(self, logits: Tensor, living: Living, words: Words) -> Tensor:
-        """Set to -inf, in place, what may not come next. Returns log sum exp of each row (N,) as the model meant it.
-
-        A token's log-probability is its logit less that sum. Notes in `living` where a guard overruled the model.
-        """
+        """log p(token) for each row (N, A), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
         if words.foreign is not None:
             logits.unflatten(0, (len(words.foreign), -1)).masked_fill_(words.foreign[:, None], NEVER)
-        total = logits.logsumexp(1)
-        forced, forced_logits = self._forced(logits, total, living, words)
-        logits.index_fill_(1, words.never, NEVER)
+        scores = torch.log_softmax(logits.float(), dim=-1)
+        forced, forced_scores = self._forced(scores, living, words)
+        scores.index_fill_(1, words.never, NEVER)
         if self.no_repeat:
-            forbid_repeats(logits, living.tokens, self.no_repeat, living.each(living.written), words)
+            forbid_repeats(scores, living.tokens, self.no_repeat, living.each(living.written), words)
         if int(living.written.max()) >= LOOP_TOKENS:
-            self._forbid_loops(logits, living, words)
-        self._end(logits, living, words)
+            self._forbid_loops(scores, living, words)
+        self._end(scores, living, words)
         if forced is not None:
             rows = forced.nonzero()[:, 0]
-            logits[rows] = NEVER
-            logits[rows, words.at(forced[rows])] = forced_logits[rows]
-        return total
+            scores[rows] = NEVER
+            scores[rows, words.at(forced[rows])] = forced_scores[rows]
+        return scores
 
-    def _forced(self, logits: Tensor, total: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Tensor]:
-        """The token that each row must write, 0 where it is free, and its logit."""
+    def _forced(self, scores: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Tensor]:
+        """The token that each row must write, 0 where it is free, and its log-probability."""
         length = living.prefix.shape[1]
         if not length or int(living.written.min()) >= length:
-            return None, total
+            return None, scores
         place = living.written.clamp(max=length - 1)[:, None]
-        forced = living.each((living.prefix.gather(1, place)[:, 0]) * (living.written < length))
-        meant = logits.gather(1, words.at(forced)[:, None])[:, 0]
-        return forced, torch.maximum(meant, total + HARDLY)  # a forced token is written even where the model says never
+        forced = living.each(living.prefix.gather(1, place)[:, 0] * (living.written < length))
+        # a forced token is written even where the model says never
+        return forced, scores.gather(1, words.at(forced)[:, None])[:, 0].clamp(min=HARDLY)
 
-    def _forbid_loops(self, logits: Tensor, living: Living, words: Words) -> None:
+    def _forbid_loops(self, scores: Tensor, living: Living, words: Words) -> None:
         rows, periods = (living.runs >= self.loop_runs).nonzero(as_tuple=True)
         if not len(rows):
             return
         guarded = living.guarded[rows // living.group]
         rows, periods = rows[guarded], periods[guarded]
         again = words.at(living.recent[rows, periods])  # what stood one period before the next place
-        wanted = logits[rows, again] >= logits[rows].amax(1)
+        wanted = scores[rows, again] >= scores[rows].amax(1)
         living.looped[rows[wanted]] = True
-        logits[rows, again] = NEVER
+        scores[rows, again] = NEVER
 
-    def _end(self, logits: Tensor, living: Living, words: Words) -> None:
+    def _end(self, scores: Tensor, living: Living, words: Words) -> None:
         full = living.written >= living.cap
         if not bool(full.any()):
             return
         rows, eos = living.each(full).nonzero()[:, 0], words.at(self.eos)
-        ends = logits[rows, eos]
-        living.cut[rows] = ends < logits[rows].amax(1)
-        logits[rows] = NEVER
-        logits[rows, eos] = ends
+        ends = scores[rows, eos]
+        living.cut[rows] = ends < scores[rows].amax(1)
+        scores[rows] = NEVER
+        scores[rows, eos] = ends
 
 
 def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:

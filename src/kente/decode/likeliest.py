@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-BLOCK = 64
-"""Numbers that are looked at together."""
+DEEP = 64
+"""Numbers of which only the largest is looked at first."""
 
 
 def likeliest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row (N, V), largest first, and where they stand: what topk gives, ties aside.
 
-    None of them can stand outside the `count` blocks with the largest maxima, so only those are searched.
+    A row is written in DEEP lines, one below the other. The largest of each column costs little to find, and none of the `count`
+    largest can stand outside the `count` columns whose largest are the largest; so only those are searched.
     """
-    blocks = scores.shape[1] // BLOCK
-    if blocks < 4 * count:  # little to save
+    columns = scores.shape[1] // DEEP
+    if columns < 4 * count:  # little to save
         return scores.topk(count, dim=1)
-    whole, rest = scores[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK)), scores[:, blocks * BLOCK :]
-    chosen = whole.amax(2).topk(count, dim=1).indices  # (N, count)
-    near = whole.gather(1, chosen[:, :, None].expand(-1, -1, BLOCK)).flatten(1)
-    best, places = torch.cat([near, rest], dim=1).topk(count, dim=1)
-    chosen = F.pad(chosen, (0, 1), value=blocks)  # behind the chosen blocks stands the rest, a last one that is not full
-    return best, chosen.gather(1, places // BLOCK) * BLOCK + places % BLOCK
+    lines, rest = scores[:, : columns * DEEP].unflatten(1, (DEEP, columns)), scores[:, columns * DEEP :]
+    chosen = lines.amax(1).topk(count, dim=1).indices[:, None].expand(-1, DEEP, -1)  # (N, DEEP, count)
+    best, places = torch.cat([lines.gather(2, chosen).flatten(1), rest], dim=1).topk(count, dim=1)
+    above = torch.arange(0, columns * DEEP, columns, device=scores.device)[:, None]  # where each line begins
+    ids = torch.cat([(chosen + above).flatten(1), _numbers(scores)[:, columns * DEEP :]], dim=1)
+    return best, ids.gather(1, places)
+
+
+def _numbers(scores: Tensor) -> Tensor:
+    return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1)

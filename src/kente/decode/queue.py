@@ -180,7 +180,7 @@ class Desk:
         """One token further in every row."""
         narrowed = () if batch.words.output is None else (batch.words.output,)
         step = self.model.step(batch.state, batch.living.last, *narrowed)
-        parents, living = self.method.advance(step.logits.float(), batch.living, batch.words)
+        parents, living = self.method.advance(step.logits, batch.living, batch.words)
         return replace(batch, state=step.state if parents is None else regroup(step.state, parents), living=living)
 
     def _newcomers(self, batch: Batch, queue: Queue) -> list[Request]:

@@ -21,7 +21,7 @@ from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.masks import padding_mask
-from kente.nn.past import open_column
+from kente.nn.past import Past, open_column
 from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
 from kente.nn.transformer import Decoder, Encoder, LayerParts
 from kente.nn.words import word_tables
@@ -33,7 +33,7 @@ class TransformerState:
 
     memory: tuple[tuple[Tensor, Tensor], ...] = shared()  # (B, H, S, K) each
     memory_mask: Tensor = shared()  # (B, S)
-    past: tuple[Tensor, ...] = shared()  # (B, capacity, rows of a sentence, 2D)
+    past: tuple[Past, ...] = shared()  # (B, H, capacity, rows of a sentence, K) each
     position: Tensor = shared()  # (B,) words read so far
     slots: Tensor  # (rows, capacity) which of its sentence's rows a row's past is from
 
@@ -146,10 +146,11 @@ class Transformer(nn.Module):
     # --- writing one word at a time: search ---
 
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
-        memory = tuple(self.decoder.project(self.encode(source, source_mask)))
-        nothing = memory[0][0].new_empty(len(source), 0, 1, 2 * self.config.width)
+        projected = self.decoder.project(self.encode(source, source_mask))
+        memory = tuple((keys.contiguous(), values.contiguous()) for keys, values in projected)  # read at every step
+        nothing = memory[0][0].new_empty(*memory[0][0].shape[:2], 0, 1, self.config.width // self.config.heads)
         begin, slots = source.new_zeros(len(source)), source.new_empty(len(source), 0)
-        return TransformerState(memory, source_mask, (nothing,) * len(memory), begin, slots)
+        return TransformerState(memory, source_mask, ((nothing, nothing),) * len(memory), begin, slots)
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         past, slots, column = open_column(state.past, state.slots, state.position)

@@ -15,12 +15,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.masks import causal_mask
-from kente.nn.past import Column
+from kente.nn.past import Column, Past
 
 Turn = Callable[..., Tensor]
 """(x, positions) -> x: marks queries and keys (B, H, T, K) with where they stand, by default 0, 1, 2, ...; positions.Rotary."""
 MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
 """How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
+
+
+FEW_QUERIES, MANY_HEADS = 8, 64
+"""Where the fused kernel is left aside: as many queries of one head at most, as many heads of all sentences at least."""
 
 
 def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
@@ -75,9 +79,20 @@ def multi_head(
 
     How far keys are `apart` from queries is for those who feel distances; this does not.
     """
-    if not visible:
+    if not visible and not _few(queries, keys):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
-    return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
+    context, weights = attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
+    return context, weights if visible else None
+
+
+def _few(queries: Tensor, keys: Tensor) -> bool:
+    """Few queries in many sentences and heads, as in writing word by word: on a CPU plain products are then faster than the fused kernel.
+
+    Below 400 multiplications torch has no fast product either.
+    """
+    (*batch, length, size), others = queries.shape, keys.shape[-2]
+    writing = queries.device.type == "cpu" and not torch.is_grad_enabled() and length <= FEW_QUERIES
+    return writing and math.prod(batch) >= MANY_HEADS and length * size * others >= 400
 
 
 def _xavier_blocks(weight: Tensor, width: int) -> None:
@@ -118,20 +133,14 @@ class SelfAttention(nn.Module):
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
 
-    def step(
-        self, x: Float[Tensor, "B G D"], past: Float[Tensor, "B C side 2*D"], column: Column
-    ) -> Float[Tensor, "B G D"]:
+    def step(self, x: Float[Tensor, "B G D"], past: Past, column: Column) -> Float[Tensor, "B G D"]:
         """The context of one more position in each of a sentence's G rows. Writes its keys and values into `past`."""
-        width = x.shape[-1]
-        queries, new = self.query_key_value(x).split((width, 2 * width), dim=-1)
-        queries = split_heads(queries, self.heads)
+        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
         if self.turn is not None:
-            keys, values = new.chunk(2, dim=-1)
             where = column.position[:, None, None]
-            queries, keys = self.turn(queries, where), join_heads(self.turn(split_heads(keys, self.heads), where))
-            new = torch.cat([keys, values], dim=-1)
-        column.write(past, new)
-        context, _ = self.meet(queries, *column.read(past, self.heads), column.mask, apart=column.apart)
+            queries, keys = self.turn(queries, where), self.turn(keys, where)
+        keys, values = column.add(past[0], keys), column.add(past[1], values)
+        context, _ = self.meet(queries, keys, values, column.mask, apart=column.apart)
         return self.output(join_heads(context))
 
 

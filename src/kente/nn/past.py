@@ -1,15 +1,14 @@
 """What a decoder remembers of the words it has written: keys and values in buffers that are written in place.
 
 A sentence may be continued in several ways at once, by G rows. Their keys and values stand side by side, position by position:
-(B, capacity, G, 2D). When one row goes on from where another stood, nothing moves; `slots` (B G, capacity) says for each row which of
-the G holds its own past at each position, and a mask hides the others.
+(B, H, capacity, G, K). When one row goes on from where another stood, nothing moves; `slots` (B G, capacity) says for each row which
+of the G holds its own past at each position, and a mask hides the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,28 +18,29 @@ from torch import Tensor
 SMALLEST = 16
 """Positions a buffer has at least; it grows by doubling."""
 
+Past = tuple[Tensor, Tensor]
+"""Buffers of one layer's keys and values, (B, H, capacity, side, K) each: `side` rows of a sentence have room beside each other."""
+
 
 @dataclass(frozen=True)
 class Column:
     """The next position of each sentence: where it is written and what its rows may look at. The same in every layer."""
 
     position: Int[Tensor, "B"]
+    same: int | None  # that position, if it is the same for all
     width: int  # positions to look at, the new one included
-    side: int  # rows that have room beside each other
-    place: tuple[Any, ...]  # the index of the new position in a buffer
-    mask: Bool[Tensor, "B 1 G S"] | None  # over all S = width x side keys that `read` gives; None = all
+    side: int
+    mask: Bool[Tensor, "B 1 G S"] | None  # over all S = width x side keys; None = all
 
-    def write(self, past: Float[Tensor, "B C side E"], new: Float[Tensor, "B G E"]) -> None:
-        """Put the new keys and values in their place."""
-        past[self.place] = new
-
-    def read(
-        self, past: Float[Tensor, "B C side E"], heads: int
-    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
-        """Keys and values of everything up to the new position, of all rows of a sentence."""
-        both = past[:, : self.width].flatten(1, 2).unflatten(-1, (2, heads, -1))  # (B, S, 2, H, K)
-        keys, values = both.unbind(2)
-        return keys.transpose(1, 2), values.transpose(1, 2)
+    def add(self, past: Float[Tensor, "B H C side K"], new: Float[Tensor, "B H G K"]) -> Float[Tensor, "B H S K"]:
+        """Put new keys or values in their place; returns those of all rows of a sentence up to there."""
+        group = new.shape[2]
+        if self.same is not None:
+            past[:, :, self.same, :group] = new
+        else:
+            sentences = torch.arange(len(new), device=new.device)
+            past[sentences, :, self.position, :group] = new
+        return past[:, :, : self.width].flatten(2, 3)
 
     @cached_property
     def apart(self) -> Int[Tensor, "B 1 S"]:
@@ -50,27 +50,36 @@ class Column:
 
 
 def open_column(
-    past: tuple[Tensor, ...], slots: Int[Tensor, "N C"], position: Int[Tensor, "B"]
-) -> tuple[tuple[Tensor, ...], Int[Tensor, "N C2"], Column]:
+    past: tuple[Past, ...], slots: Int[Tensor, "N C"], position: Int[Tensor, "B"]
+) -> tuple[tuple[Past, ...], Int[Tensor, "N C2"], Column]:
     """Room for one more position: (buffers, slots, the column), larger ones where these are full."""
-    sentences, group = len(position), len(slots) // len(position)
+    group = len(slots) // len(position)
     first, last = (int(end) for end in position.aminmax())
-    _, capacity, side, _ = past[0].shape
-    wanted, side = capacity if last < capacity else max(2 * last, SMALLEST), max(side, group)
-    if past[0].shape[1:3] != (wanted, side):
-        past = tuple(F.pad(x, (0, 0, 0, side - x.shape[2], 0, wanted - capacity)) for x in past)
+    _, _, capacity, side, _ = past[0][0].shape
+    if last >= capacity or group > side:
+        wanted, side = capacity if last < capacity else max(2 * last, SMALLEST), max(side, group)
+        past = tuple((_grown(keys, wanted, side), _grown(values, wanted, side)) for keys, values in past)
         slots = F.pad(slots, (0, wanted - capacity))
-    width, own = last + 1, slice(0, group)
-    places = torch.arange(width, device=position.device)
-    mask: Tensor | None = None
-    if first == last:
-        place: tuple[Any, ...] = (slice(None), last, own)
-    else:
-        place = (torch.arange(sentences, device=position.device), position, own)
-        mask = (places <= position[:, None])[:, None, :, None].expand(-1, group, -1, side)  # (B, G, width, side)
     if side > 1:
-        beside = torch.arange(side, device=position.device)
-        slots.unflatten(0, (sentences, group))[place[0], :, place[1]] = beside[own].to(slots)
-        kin = (slots[:, :width, None] == beside).unflatten(0, (sentences, group))
-        mask = kin if mask is None else mask & kin
-    return past, slots, Column(position, width, side, place, None if mask is None else mask.flatten(2)[:, None])
+        own = torch.arange(len(slots), device=slots.device) % group
+        slots.scatter_(1, position.repeat_interleave(group)[:, None], own[:, None])
+    same = last if first == last else None
+    return past, slots, Column(position, same, last + 1, side, _mask(slots, position, last + 1, side, same is not None))
+
+
+def _grown(buffer: Tensor, capacity: int, side: int) -> Tensor:
+    return F.pad(buffer, (0, 0, 0, side - buffer.shape[3], 0, capacity - buffer.shape[2]))
+
+
+def _mask(slots: Tensor, position: Tensor, width: int, side: int, same: bool) -> Bool[Tensor, "B 1 G S"] | None:
+    """True where a row's own past stands."""
+    rows = (len(position), -1)
+    mask: Tensor | None = None
+    if side > 1:
+        beside = torch.arange(side, device=slots.device)
+        mask = (slots[:, :width, None] == beside).unflatten(0, rows)  # (B, G, width, side)
+    if not same:
+        written = torch.arange(width, device=slots.device) <= position[:, None]
+        written = written[:, None, :, None].expand(-1, len(slots) // len(position), -1, side)
+        mask = written if mask is None else mask & written
+    return None if mask is None else mask.flatten(2)[:, None]

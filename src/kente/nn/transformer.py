@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
-from kente.nn.past import Column
+from kente.nn.past import Column, Past
 
 Memory = tuple[Tensor, Tensor]
 """Keys and values of the source, (B, H, S, K) each."""
@@ -148,7 +148,7 @@ class DecoderLayer(nn.Module):
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
     def step(
-        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Bool[Tensor, "..."], past: Tensor, column: Column
+        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Bool[Tensor, "..."], past: Past, column: Column
     ) -> Float[Tensor, "B G D"]:
         """One more position in each of a sentence's G rows, which ask their one source together."""
         x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
@@ -201,7 +201,7 @@ class Decoder(nn.Module):
         x: Float[Tensor, "B G D"],
         memory: Sequence[Memory],
         memory_mask: Bool[Tensor, "..."],
-        past: Sequence[Tensor],
+        past: Sequence[Past],
         column: Column,
     ) -> Float[Tensor, "B G D"]:
         """One more position, written into each layer's `past` at `column`."""
