@@ -87,17 +87,16 @@ class Shortlist:
 
     @classmethod
     def load(cls, path: Path, tokenizer_sha256: str) -> Shortlist:
-        """Read a list; refused when it is damaged or speaks of another tokenizer's ids."""
-        remedy = f"remove {path}, and it is learnt again"
+        """Read a list; refused when it is damaged or speaks of another tokenizer's ids. It can always be learnt again."""
         try:
             with safe_open(path, framework="numpy") as file:
                 about, arrays = file.metadata() or {}, {name: file.get_tensor(name) for name in ("always", "table")}
         except (OSError, SafetensorError) as error:
-            raise RunError(f"cannot read {path}: {error}; {remedy}") from error
+            raise RunError(f"cannot read {path}: {error}") from error
         if about.get("format") != FORMAT or about.get("sha256") != _sha256(arrays):
-            raise RunError(f"{path} is damaged, or from another version of kente; {remedy}")
+            raise RunError(f"{path} is damaged, or from another version of kente")
         if about["tokenizer_sha256"] != tokenizer_sha256:
-            raise RunError(f"{path} speaks of another tokenizer's ids than those in use; {remedy}")
+            raise RunError(f"{path} speaks of another tokenizer's ids than those in use")
         return cls(arrays["always"], arrays["table"], int(about["vocabulary"]))
 
 
