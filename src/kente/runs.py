@@ -319,7 +319,9 @@ class Run:
             except RunError as error:
                 reporter.warn(f"{error}; learning it again now")
         if not corpus.is_dir():
-            raise RunError(f"{corpus} is gone, and a shortlist is learnt from it; translate without: decode.shortlist=0")
+            raise RunError(
+                f"{corpus} is gone, and a shortlist is learnt from it; translate without: decode.shortlist=0"
+            )
         shortlist = learn(Store.open(corpus, tokenizers.sha256), joint=tokenizers.joint)
         try:
             shortlist.save(path, tokenizers.sha256)

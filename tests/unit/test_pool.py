@@ -135,7 +135,10 @@ def test_a_bug_in_a_worker_is_told_with_its_place() -> None:
     ours = translator(Mortal)
     ours.model.deadly = WORDS.index("eight") + 4
     ours.model.die = lambda: 1 / 0  # type: ignore[assignment]
-    with Pool(ours, 2) as workers, pytest.raises(RuntimeError, match=r"(?s)a worker process failed:.*ZeroDivisionError"):
+    with (
+        Pool(ours, 2) as workers,
+        pytest.raises(RuntimeError, match=r"(?s)a worker process failed:.*ZeroDivisionError"),
+    ):
         workers.translate(lines(200))
 
 
@@ -143,7 +146,9 @@ def test_a_worker_that_dies_is_reported_and_the_others_end() -> None:
     ours = translator(Mortal)
     ours.model.deadly = WORDS.index("eight") + 4
     with Pool(ours, 2) as workers:
-        with pytest.raises(WorkerError, match=r"was ended by SIGKILL while translating [\d,]+ of 200 lines.*--threads 1"):
+        with pytest.raises(
+            WorkerError, match=r"was ended by SIGKILL while translating [\d,]+ of 200 lines.*--threads 1"
+        ):
             workers.translate(lines(200))
         assert not any(worker.process.is_alive() for worker in workers.workers)
 

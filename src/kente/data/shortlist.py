@@ -76,13 +76,9 @@ class Shortlist:
 
     def save(self, path: Path, tokenizer_sha256: str) -> None:
         """Write the list, bound to the tokenizer whose ids it speaks of."""
-        arrays = {"always": self.always, "table": np.ascontiguousarray(self.table)}
-        about = {
-            "format": FORMAT,
-            "tokenizer_sha256": tokenizer_sha256,
-            "vocabulary": str(self.vocabulary),
-            "sha256": _sha256(arrays),
-        }
+        arrays: dict[str, NDArray[Any]] = {"always": self.always, "table": np.ascontiguousarray(self.table)}
+        about = {"format": FORMAT, "tokenizer_sha256": tokenizer_sha256, "vocabulary": str(self.vocabulary)}
+        about["sha256"] = _sha256(arrays, about)
         replace_file(path, save(arrays, about))
 
     @classmethod
@@ -93,22 +89,25 @@ class Shortlist:
                 about, arrays = file.metadata() or {}, {name: file.get_tensor(name) for name in ("always", "table")}
         except (OSError, SafetensorError) as error:
             raise RunError(f"cannot read {path}: {error}") from error
-        if about.get("format") != FORMAT or about.get("sha256") != _sha256(arrays):
+        if about.pop("sha256", "") != _sha256(arrays, about) or about["format"] != FORMAT:
             raise RunError(f"{path} is damaged, or from another version of kente")
         if about["tokenizer_sha256"] != tokenizer_sha256:
             raise RunError(f"{path} speaks of another tokenizer's ids than those in use")
         return cls(arrays["always"], arrays["table"], int(about["vocabulary"]))
 
 
-def _sha256(arrays: dict[str, NDArray[Any]]) -> str:
-    shapes = json.dumps({name: (array.dtype.name, array.shape) for name, array in arrays.items()}, sort_keys=True)
-    return hashlib.sha256(shapes.encode() + b"".join(arrays[name].tobytes() for name in sorted(arrays))).hexdigest()
+def _sha256(arrays: dict[str, NDArray[Any]], about: dict[str, str]) -> str:
+    shapes = {name: (array.dtype.name, array.shape) for name, array in arrays.items()}
+    heading = json.dumps([shapes, about], sort_keys=True).encode()
+    return hashlib.sha256(heading + b"".join(arrays[name].tobytes() for name in sorted(arrays))).hexdigest()
 
 
 # --- learning ---
 
 
-def learn(store: Store, *, joint: bool, depth: int = DEPTH, frequent: int = FREQUENT, places: int = PLACES) -> Shortlist:
+def learn(
+    store: Store, *, joint: bool, depth: int = DEPTH, frequent: int = FREQUENT, places: int = PLACES
+) -> Shortlist:
     """The list of a corpus. In a `joint` vocabulary a source word may always stay as it is: names, numbers, signs."""
     sizes = (int(store.meta["source"]["vocabulary"]), int(store.meta["target"]["vocabulary"]))
     source, target, probability = translations(store, sample(store, places))
@@ -162,7 +161,9 @@ def translations(store: Store, rows: Ids, rounds: int = ROUNDS) -> tuple[Ids, Id
     target = store.sides[1].ids[_spans(store.sides[1].offsets[rows], lengths[1])].astype(np.int64)
     ends = np.cumsum(lengths[0] + 1)
     source = np.full(int(ends[-1]), EOS, dtype=np.int64)  # each sentence with its end mark, which stands for no word
-    source[_spans(ends - lengths[0] - 1, lengths[0])] = store.sides[0].ids[_spans(store.sides[0].offsets[rows], lengths[0])]
+    source[_spans(ends - lengths[0] - 1, lengths[0])] = store.sides[0].ids[
+        _spans(store.sides[0].offsets[rows], lengths[0])
+    ]
     # every target word beside all source words of its sentence, one group after the other
     group = np.repeat(lengths[0] + 1, lengths[1])
     begins = np.cumsum(group) - group

@@ -51,9 +51,7 @@ class Beam:
 
     copies = 1
 
-    def __init__(
-        self, sentences: int, rules: Rules, width: int, keep: int, power: float, device: torch.device
-    ) -> None:
+    def __init__(self, sentences: int, rules: Rules, width: int, keep: int, power: float, device: torch.device) -> None:
         self.rules, self.width, self.power = rules, width, power
         self.found = Answers(sentences, keep, device)
 
@@ -111,6 +109,6 @@ def rank(scores: Tensor, living: Living, words: Words, beam: int) -> Candidates:
 
 def best_to_come(log_probability: Tensor, written: int | Tensor, caps: Tensor, power: float) -> Tensor:
     """No hypothesis can score more than this: its log-probability only falls, and its length lies between one more token and the cap."""
-    shortest = log_probability / length_penalty(written + 1.0, power)
+    shortest = log_probability / length_penalty(torch.as_tensor(written + 1.0), power)
     longest = log_probability / length_penalty(caps[:, None] + 1.0, power)
     return torch.maximum(shortest, longest)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kente.models.interface import shared
+from kente.models.interface import SHARED
 
 CUT = "cut at its greatest length"
 LOOPED = "a repetition was broken off"
@@ -53,12 +53,12 @@ class Living:
     A row with a log-probability not above NEVER is an empty place: it has ended, or lost, or never began.
     """
 
-    owner: Tensor = shared()  # (B,) the sentence answered
-    cap: Tensor = shared()  # (B,) tokens an answer may have at most
-    guarded: Tensor = shared()  # (B,) whether loops are broken off
-    prefix: Tensor = shared()  # (B, P) how every answer must begin, 0 where it is free
-    allowed: Tensor = shared()  # (B, V) the sentence's shortlist; (B, 0) where all words are weighed
-    written: Tensor = shared()  # (B,) tokens written by every row of the sentence
+    owner: Tensor = field(metadata=SHARED)  # (B,) the sentence answered
+    cap: Tensor = field(metadata=SHARED)  # (B,) tokens an answer may have at most
+    guarded: Tensor = field(metadata=SHARED)  # (B,) whether loops are broken off
+    prefix: Tensor = field(metadata=SHARED)  # (B, P) how every answer must begin, 0 where it is free
+    allowed: Tensor = field(metadata=SHARED)  # (B, V) the sentence's shortlist; (B, 0) where all words are weighed
+    written: Tensor = field(metadata=SHARED)  # (B,) tokens written by every row of the sentence
     tokens: Tensor  # (N, room) what was written, zeros beyond
     last: Tensor  # (N,) the token to be read next
     log_probability: Tensor  # (N,)

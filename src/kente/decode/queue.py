@@ -185,7 +185,7 @@ class Desk:
 
     def _newcomers(self, batch: Batch, queue: Queue) -> list[Request]:
         """Who may take the places of those who have ended."""
-        return queue.take_like(batch.width, batch.free) if self.refills and batch.few else []
+        return queue.take_like(batch.width, batch.free // self.method.copies) if self.refills and batch.few else []
 
     def _join(self, batch: Batch, began: Batch) -> Batch:
         """Newcomers in the places of those who have ended."""

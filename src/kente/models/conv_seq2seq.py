@@ -11,14 +11,14 @@ output is the table of words, which has neither bias nor weight normalisation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import ConvConfig
-from kente.models.interface import AttentionMap, Output, Step, shared
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.convolution import Decoder, Encoder, Memory, remember, scale_gradient
 from kente.nn.dropout import Dropout
 from kente.nn.positions import Learned
@@ -29,7 +29,7 @@ from kente.nn.words import word_tables
 class ConvState:
     """What decoding remembers between two words: the source, the last k - 1 inputs of each layer, and how many words were read."""
 
-    memory: Memory = shared()
+    memory: Memory = field(metadata=SHARED)
     past: tuple[Tensor, ...]  # (B, k - 1, channels) for each layer
     length: Tensor  # (B,)
 

@@ -4,7 +4,7 @@ One law: batch is dimension 0 of every tensor in a State, and a State is a plain
 
 A batch is made of rows, one for each answer being written. Search may write several answers to a sentence at once, as many for each
 and side by side. What belongs to the sentence and not to its answers, such as the source, need not be there for every row: a field
-declared with `shared` has one entry for each sentence. A State without such fields works too; there, everything is a row's own.
+marked as SHARED has one entry for each sentence. A State without such fields works too; there, everything is a row's own.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from torch import Tensor
 State = Any  # a dataclass of tensors, tuples of tensors and further such dataclasses
 
 
-def shared() -> Any:
-    """A field of a State whose tensors have one entry for each sentence, not for each row."""
-    return dataclasses.field(metadata={"shared": True})
+SHARED = {"shared": True}
+"""field(metadata=SHARED): tensors of a State that have one entry for each sentence, not for each row."""
 
 
 @dataclass

@@ -10,14 +10,14 @@ The decoder starts from the encoder's state at the last word of the source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import IntraAttentionConfig
-from kente.models.interface import AttentionMap, Output, Step, shared
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
 from kente.nn.intra_attention import IntraAttentionCell, Tape, blank, intra_map
 from kente.nn.scores import Additive
@@ -29,9 +29,9 @@ class IntraAttentionState:
     """What decoding remembers between two words: all that was written, and the source's keys and states (B, S, D)."""
 
     tape: Tape
-    keys: Tensor = shared()
-    values: Tensor = shared()
-    mask: Tensor = shared()  # (B, S)
+    keys: Tensor = field(metadata=SHARED)
+    values: Tensor = field(metadata=SHARED)
+    mask: Tensor = field(metadata=SHARED)  # (B, S)
 
 
 class IntraAttentionSeq2Seq(nn.Module):

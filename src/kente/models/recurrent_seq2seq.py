@@ -6,7 +6,7 @@ attention       c_i = sum_j softmax_j(e_ij) h_j          s_i = f(s_{i-1}, y_{i-1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from kente.config import RecurrentConfig
 from kente.errors import ConfigError
-from kente.models.interface import AttentionMap, Output, Step, shared
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
 from kente.nn.recurrent import (
     RESIDUAL_FROM,
@@ -49,9 +49,9 @@ class AttentiveState:
     """What decoding remembers between two words: each layer's state, and the source's keys and values (B, S, size)."""
 
     layers: tuple[State, ...]
-    keys: Tensor = shared()
-    values: Tensor = shared()
-    mask: Tensor = shared()  # (B, S)
+    keys: Tensor = field(metadata=SHARED)
+    values: Tensor = field(metadata=SHARED)
+    mask: Tensor = field(metadata=SHARED)  # (B, S)
 
 
 def make_cell(config: RecurrentConfig) -> MakeCell:

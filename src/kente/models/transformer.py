@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import TransformerConfig
-from kente.models.interface import AttentionMap, Output, Step, shared
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
@@ -31,10 +31,10 @@ from kente.nn.words import word_tables
 class TransformerState:
     """What decoding remembers between two words: for each layer, keys and values of the source and of what was written (nn/past.py)."""
 
-    memory: tuple[tuple[Tensor, Tensor], ...] = shared()  # (B, H, S, K) each
-    memory_mask: Tensor = shared()  # (B, S)
-    past: tuple[Past, ...] = shared()  # (B, H, capacity, rows of a sentence, K) each
-    position: Tensor = shared()  # (B,) words read so far
+    memory: tuple[tuple[Tensor, Tensor], ...] = field(metadata=SHARED)  # (B, H, S, K) each
+    memory_mask: Tensor = field(metadata=SHARED)  # (B, S)
+    past: tuple[Past, ...] = field(metadata=SHARED)  # (B, H, capacity, rows of a sentence, K) each
+    position: Tensor = field(metadata=SHARED)  # (B,) words read so far
     slots: Tensor  # (rows, capacity) which of its sentence's rows a row's past is from
 
 
