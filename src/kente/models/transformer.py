@@ -20,7 +20,7 @@ from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
-from kente.nn.masks import padding_mask
+from kente.nn.masks import as_numbers, padding_mask
 from kente.nn.past import Past, open_column
 from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
 from kente.nn.transformer import Decoder, Encoder, LayerParts
@@ -154,8 +154,9 @@ class Transformer(nn.Module):
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         past, slots, column = open_column(state.past, state.slots, state.position)
-        words = self.target_embedding(tokens.unflatten(0, (len(state.position), -1))) * self.scale
+        words = self.target_embedding(tokens.view(len(state.position), -1)) * self.scale
         x = self.target_positions(words, state.position[:, None])
-        hidden = self.decoder.step(x, state.memory, padding_mask(state.memory_mask), past, column)
+        memory_mask = as_numbers(padding_mask(state.memory_mask), words)
+        hidden = self.decoder.step(x, state.memory, memory_mask, past, column)
         logits = (output or self.output).scores(hidden.flatten(0, 1))
         return Step(logits, replace(state, past=past, position=state.position + 1, slots=slots))

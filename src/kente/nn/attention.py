@@ -23,6 +23,8 @@ MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
 """How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
 
 
+Mask = Bool[Tensor, "..."] | Float[Tensor, "..."] | None
+"""True = may look. Or, ready to be added to many scores: 0 = may look, -inf = may not; `masks.as_numbers`. None = may look everywhere."""
 FEW_QUERIES, MANY_HEADS = 8, 64
 """Where the fused kernel is left aside: as many queries of one head at most, as many heads of all sentences at least."""
 
@@ -32,20 +34,23 @@ def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) 
     return queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
 
 
+def hide(scores: Float[Tensor, "..."], mask: Mask) -> Float[Tensor, "..."]:
+    """Scores where one may look, -inf where not."""
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+
+
 def attend(
-    scores: Float[Tensor, "*B T S"],
-    values: Float[Tensor, "*B S K"],
-    mask: Bool[Tensor, "..."] | None = None,
-    dropout: float = 0.0,
+    scores: Float[Tensor, "*B T S"], values: Float[Tensor, "*B S K"], mask: Mask = None, dropout: float = 0.0
 ) -> tuple[Float[Tensor, "*B T K"], Float[Tensor, "*B T S"]]:
     """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights as used). Mask: True = may look."""
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
+    scores = hide(scores, mask)
     weights = F.dropout(scores.softmax(dim=-1), dropout)
     return weights @ values, weights
 
 
-def as_mask(mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Bool[Tensor, "..."] | None:
+def as_mask(mask: Mask, causal: bool, queries: Tensor, keys: Tensor) -> Mask:
     """The mask itself, or `causal` written as one: queries are the last positions of the sequence the keys are from."""
     if not causal:
         return mask
@@ -56,7 +61,7 @@ def as_mask(mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) ->
 
 def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
     """Cut each vector into one piece for each head."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
 def join_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
@@ -68,7 +73,7 @@ def multi_head(
     queries: Float[Tensor, "B H T K"],
     keys: Float[Tensor, "B H S K"],
     values: Float[Tensor, "B H S K"],
-    mask: Bool[Tensor, "..."] | None,
+    mask: Mask,
     *,
     causal: bool = False,
     dropout: float = 0.0,
@@ -140,7 +145,8 @@ class SelfAttention(nn.Module):
             where = column.position[:, None, None]
             queries, keys = self.turn(queries, where), self.turn(keys, where)
         keys, values = column.add(past[0], keys), column.add(past[1], values)
-        context, _ = self.meet(queries, keys, values, column.mask, apart=column.apart)
+        apart = None if self.meet is multi_head else column.apart
+        context, _ = self.meet(queries, keys, values, column.mask, apart=apart)
         return self.output(join_heads(context))
 
 
@@ -166,7 +172,7 @@ class CrossAttention(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         memory: tuple[Tensor, Tensor],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         *,
         visible: bool = False,
     ) -> tuple[Tensor, Tensor | None]:

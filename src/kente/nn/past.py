@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from kente.nn.masks import as_numbers
+
 SMALLEST = 16
 """Positions a buffer has at least; it grows by doubling."""
 
@@ -30,7 +32,7 @@ class Column:
     same: int | None  # that position, if it is the same for all
     width: int  # positions to look at, the new one included
     side: int
-    mask: Bool[Tensor, "B 1 G S"] | None  # over all S = width x side keys; None = all
+    mask: Float[Tensor, "B 1 G S"] | None  # over all S = width x side keys: 0 = may look, -inf = may not; None = all
 
     def add(self, past: Float[Tensor, "B H C side K"], new: Float[Tensor, "B H G K"]) -> Float[Tensor, "B H S K"]:
         """Put new keys or values in their place; returns those of all rows of a sentence up to there."""
@@ -64,7 +66,8 @@ def open_column(
         own = torch.arange(len(slots), device=slots.device) % group
         slots.scatter_(1, position.repeat_interleave(group)[:, None], own[:, None])
     same = last if first == last else None
-    return past, slots, Column(position, same, last + 1, side, _mask(slots, position, last + 1, side, same is not None))
+    mask = _mask(slots, position, last + 1, side, same is not None)
+    return past, slots, Column(position, same, last + 1, side, None if mask is None else as_numbers(mask, past[0][0]))
 
 
 def _grown(buffer: Tensor, capacity: int, side: int) -> Tensor:

@@ -10,10 +10,10 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from kente.nn.attention import as_mask, attend, dot_scores
+from kente.nn.attention import Mask, as_mask, attend, dot_scores, hide
 
 
 def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -121,7 +121,7 @@ class Relative(nn.Module):
         queries: Float[Tensor, "B H T K"],
         keys: Float[Tensor, "B H S K"],
         values: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None,
+        mask: Mask,
         *,
         causal: bool = False,
         dropout: float = 0.0,
@@ -169,7 +169,7 @@ class Alibi(nn.Module):
         queries: Float[Tensor, "B H T K"],
         keys: Float[Tensor, "B H S K"],
         values: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None,
+        mask: Mask,
         *,
         causal: bool = False,
         dropout: float = 0.0,
@@ -182,5 +182,4 @@ class Alibi(nn.Module):
         mask = as_mask(mask, causal, queries, keys)
         if visible:
             return attend(dot_scores(queries, keys) + far, values, mask)
-        far = far if mask is None else far.masked_fill(~mask, -math.inf)
-        return F.scaled_dot_product_attention(queries, keys, values, far, dropout), None
+        return F.scaled_dot_product_attention(queries, keys, values, hide(far, mask), dropout), None

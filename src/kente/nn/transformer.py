@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
+from kente.nn.attention import CrossAttention, Mask, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.past import Column, Past
@@ -59,7 +59,7 @@ class Residual(nn.Module):
         return self.norm(x) if self.pre else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        x = x + self.dropout(y)
+        x = x + (self.dropout(y) if self.training else y)
         return x if self.pre else self.norm(x)
 
 
@@ -148,7 +148,7 @@ class DecoderLayer(nn.Module):
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
     def step(
-        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Bool[Tensor, "..."], past: Past, column: Column
+        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Mask, past: Past, column: Column
     ) -> Float[Tensor, "B G D"]:
         """One more position in each of a sentence's G rows, which ask their one source together."""
         x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
@@ -200,7 +200,7 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "B G D"],
         memory: Sequence[Memory],
-        memory_mask: Bool[Tensor, "..."],
+        memory_mask: Mask,
         past: Sequence[Past],
         column: Column,
     ) -> Float[Tensor, "B G D"]:
