@@ -29,6 +29,10 @@ class DiskFull(KenteError):
     """The disk has no room left; what stood there before still stands."""
 
 
+class WorkerError(KenteError):
+    """A process that shared the work ended before its part was done."""
+
+
 class NoRun(RunError):
     """There is no run where one was named."""
 

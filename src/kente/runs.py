@@ -1,7 +1,7 @@
 """A run folder on disk: everything a training leaves behind, and everything a translator needs.
 
 RUN/  config.toml  tokenizer/  data/  checkpoints/step-00000123/  metrics.jsonl  samples.jsonl  plan.jsonl
-      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md
+      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  shortlist.safetensors
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ from kente.errors import DiskFull, NoRun, RunError
 from kente.reporting import SILENT, Reporter
 
 if TYPE_CHECKING:
+    from kente.data.shortlist import Shortlist
     from kente.data.tokenizer import Tokenizers
 
 __all__ = ["Checkpoint", "Run", "Score", "environment", "tensors_size", "weights_sha256"]
 
 CONFIG = "config.toml"
+SHORTLIST = "shortlist.safetensors"
 FOLDERS = ("checkpoints", "data", "tokenizer")
 FILES = (
     CONFIG,
@@ -57,6 +59,7 @@ FILES = (
     "prepared.json",
     "cleaning.json",
     "README.md",
+    SHORTLIST,
     ".lock",
     "metrics.jsonl",
     "samples.jsonl",
@@ -303,6 +306,28 @@ class Run:
                     f"({bound[:12] or 'none'}); put the run's own tokenizer folder back"
                 )
         return tokenizers
+
+    def shortlist(self, tokenizers: Tokenizers, reporter: Reporter = SILENT) -> Shortlist:
+        """Which target words a source word may become: learnt from the run's corpus when first asked for, and kept."""
+        from kente.data.shortlist import Shortlist, learn
+        from kente.data.store import Store
+
+        path, corpus = self.path / SHORTLIST, self.path / "data" / "train"
+        if path.exists():
+            try:
+                return Shortlist.load(path, tokenizers.sha256)
+            except RunError as error:
+                reporter.warn(f"{error}; learning it again now")
+        if not corpus.is_dir():
+            raise RunError(
+                f"{corpus} is gone, and a shortlist is learnt from it; translate without: decode.shortlist=0"
+            )
+        shortlist = learn(Store.open(corpus, tokenizers.sha256), joint=tokenizers.joint)
+        try:
+            shortlist.save(path, tokenizers.sha256)
+        except PermissionError:
+            reporter.warn(f"{path} cannot be written: the shortlist will be learnt each time")
+        return shortlist
 
     def model(
         self, checkpoint: Checkpoint | None = None, device: str | torch.device = "cpu", averaged: bool = True

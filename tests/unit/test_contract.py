@@ -11,7 +11,7 @@ import torch
 from kente.config import ConvConfig, DecodeConfig, IntraAttentionConfig, RecurrentConfig, TransformerConfig
 from kente.decode.search import length_penalty, search
 from kente.models.build import build
-from kente.models.interface import select
+from kente.models.interface import refill, regroup, select
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
 FIXED = RecurrentConfig(attention="none", width=12, embedding=10)
@@ -149,6 +149,86 @@ def test_selecting_rows_of_a_state_is_selecting_sentences(config):
     torch.testing.assert_close(model.step(select(state, rows), target[rows, 2]).logits, expected, atol=2e-5, rtol=1e-4)
 
 
+def read_last(model, source, mask, histories):
+    """Logits after each history, by reading it in one go."""
+    return torch.stack(
+        [
+            model.predict(model(source[i : i + 1], mask[i : i + 1], torch.tensor([history])))[0, -1]
+            for i, history in enumerate(histories)
+        ]
+    )
+
+
+@torch.inference_mode()
+def test_answers_to_one_sentence_may_go_on_from_each_other(config):
+    """Three rows for each of two sentences wander for longer than the first buffers hold; what is shared is never touched."""
+    model, generator = model_of(config), torch.Generator().manual_seed(4)
+    source, mask = sentences([6, 4])
+    owner = torch.tensor([0, 0, 0, 1, 1, 1])
+    state = regroup(model.step(model.start(source, mask), torch.tensor([2, 2])).state, owner)
+    histories = [[2] for _ in owner]
+    for place in range(20):
+        tokens = torch.randint(4, VOCABULARY, (6,), generator=generator)
+        step = model.step(state, tokens)
+        histories = [[*history, token] for history, token in zip(histories, tokens.tolist(), strict=True)]
+        if place in (0, 1, 7, 19):
+            expected = read_last(model, source[owner], mask[owner], histories)
+            torch.testing.assert_close(step.logits, expected, atol=2e-5, rtol=1e-4)
+        parents = owner * 3 + torch.randint(0, 3, (6,), generator=generator)
+        state, histories = regroup(step.state, parents), [histories[parent] for parent in parents.tolist()]
+    one_each, second = torch.tensor([2, 4]), torch.tensor([1])
+    for rows, stay in ((one_each, None), (torch.tensor([4]), second)):  # fewer rows, then fewer sentences
+        step = model.step(regroup(state, rows, stay), torch.full((len(rows),), 5))
+        kept = [0, 1] if stay is None else [1]
+        expected = read_last(model, source[kept], mask[kept], [[*histories[row], 5] for row in rows.tolist()])
+        torch.testing.assert_close(step.logits, expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@torch.inference_mode()
+def test_a_newcomer_takes_the_place_of_a_finished_sentence(config, group):
+    """It stands at its own first words while the others go on, whether it is shorter or longer than who left."""
+    model = model_of(config)
+    if not getattr(model, "refills", False):
+        assert config.kind == "lstmn"
+        return
+    source, mask = sentences([6, 3, 5])
+    others, other_mask = sentences([4, 8], seed=9)
+    tokens, new_tokens = targets(3 * group, 24, seed=5), targets(group, 24, seed=6)
+    for newcomer, length in enumerate([4, 8]):
+        state = regroup(model.start(source, mask), torch.arange(3).repeat_interleave(group))
+        for place in range(7):
+            state = model.step(state, tokens[:, place]).state
+        began = model.start(others[newcomer : newcomer + 1, :length], other_mask[newcomer : newcomer + 1, :length])
+        began = model.step(regroup(began, torch.zeros(group, dtype=torch.long)), new_tokens[:, 0]).state
+        middle = torch.arange(group, 2 * group)
+        state = refill(state, began, middle, torch.tensor([1]))
+        rows = [
+            *((source[i // group], mask[i // group], tokens[i].tolist()) for i in range(group)),
+            *((others[newcomer], other_mask[newcomer], new_tokens[i].tolist()) for i in range(group)),
+            *((source[2], mask[2], tokens[2 * group + i].tolist()) for i in range(group)),
+        ]
+        written = [7] * group + [1] * group + [7] * group
+        for _ in range(12):
+            step = model.step(state, torch.tensor([row[2][count] for row, count in zip(rows, written, strict=True)]))
+            state, written = step.state, [count + 1 for count in written]
+        for logits, (words, real, history), count in zip(step.logits, rows, written, strict=True):
+            expected = read_last(model, words[None], real[None], [history[:count]])[0]
+            torch.testing.assert_close(logits, expected, atol=2e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_few_words_can_be_weighed_alone(config):
+    model = model_of(config)
+    source, mask = sentences([7, 4, 5])
+    few = torch.tensor([3, 9, 4, 22])
+    state = model.start(source, mask)
+    everything = model.step(state, torch.tensor([2, 2, 2])).logits
+    torch.testing.assert_close(
+        model.step(state, torch.tensor([2, 2, 2]), model.narrowed(few)).logits, everything[:, few]
+    )
+
+
 @torch.inference_mode()
 def test_attention_sums_to_one_and_is_zero_on_padding(config):
     model = model_of(config)
@@ -177,7 +257,7 @@ def test_looking_reads_the_same_weights_that_translate(name):
     fused = model(source, mask, target)
     memory = model.decoder.project(model.encode(source, mask, []))
     x = model.target_positions(model.target_embedding(target) * model.scale)
-    visible, _ = model.decoder(x, memory, mask[:, None, None], seen=[])
+    visible = model.decoder(x, memory, mask[:, None, None], seen=[])
     torch.testing.assert_close(visible, fused, atol=2e-5, rtol=1e-4)
 
 

@@ -70,7 +70,7 @@ def test_self_attention_is_multi_head_attention_of_torch():
     theirs.out_proj.weight.data.copy_(ours.output.weight)
     x, mask = torch.randn(2, 5, 16), torch.tensor([[True] * 5, [True, True, True, False, False]])
     expected, expected_weights = theirs(x, x, x, key_padding_mask=~mask, average_attn_weights=False)
-    context, _, weights = ours(x, padding_mask(mask), visible=True)
+    context, weights = ours(x, padding_mask(mask), visible=True)
     torch.testing.assert_close(context, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=1e-5)
 
@@ -105,8 +105,16 @@ def test_sinusoid_of_width_four_is_the_matrix_of_lecture_004():
 
 def test_sinusoid_goes_on_beyond_its_table():
     layer = Sinusoid(8)
-    far = layer(torch.zeros(1, 3, 8), start=1000)
+    far = layer(torch.zeros(1, 3, 8), torch.arange(1000, 1003))
     torch.testing.assert_close(far[0], sinusoid(1003, 8)[1000:])
+
+
+@pytest.mark.parametrize("layer", [Sinusoid(8), Learned(12, 8)])
+def test_words_of_each_sentence_may_stand_elsewhere(layer):
+    code = layer(torch.zeros(1, 12, 8))[0]
+    for positions in (torch.tensor([[4, 5, 6], [0, 2, 11]]), torch.tensor([[7], [1]])):
+        placed = layer(torch.zeros(2, 3, 8), positions)
+        torch.testing.assert_close(placed, code[positions].expand(2, 3, 8))
 
 
 def test_learned_positions_beyond_the_last_share_it():
@@ -120,22 +128,22 @@ def test_rotary_scores_depend_on_distance_only():
     rotary, q, k = Rotary(8), torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
 
     def score(query_place: int, key_place: int) -> float:
-        return float((rotary(q, query_place) * rotary(k, key_place)).sum())
+        return float((rotary(q, torch.tensor([query_place])) * rotary(k, torch.tensor([key_place]))).sum())
 
     assert score(5, 3) == pytest.approx(score(305, 303), abs=1e-4)
     assert score(5, 3) != pytest.approx(score(5, 1), abs=1e-3)
-    assert rotary(q, 0) == pytest.approx(q)
+    assert rotary(q) == pytest.approx(q)
 
 
 def test_attention_alone_is_blind_to_order():
     """Lecture 000: ATT(A, B, C) = ATT(B, C, A) until positions are added."""
     torch.manual_seed(0)
     layer, x, order = SelfAttention(16, 4), torch.randn(1, 5, 16), torch.tensor([3, 0, 4, 1, 2])
-    plain, _, _ = layer(x)
-    moved, _, _ = layer(x[:, order])
+    plain, _ = layer(x)
+    moved, _ = layer(x[:, order])
     torch.testing.assert_close(moved, plain[:, order], atol=1e-5, rtol=1e-5)
-    placed, _, _ = layer(Sinusoid(16)(x))
-    placed_moved, _, _ = layer(Sinusoid(16)(x[:, order]))
+    placed, _ = layer(Sinusoid(16)(x))
+    placed_moved, _ = layer(Sinusoid(16)(x[:, order]))
     assert not torch.allclose(placed_moved, placed[:, order], atol=1e-2)
 
 

@@ -234,7 +234,7 @@ def test_the_attentive_decoder_is_the_equation_of_lecture_002():
     joined.recurrent = model.cell.recurrent
     for i, token in enumerate(target[0]):
         y = model.target_embedding(token[None])
-        energies = model.attention.scores(s, model.attention.key(memory))
+        energies = model.attention.scores(s[:, None], model.attention.key(memory))[:, 0]
         context = (energies.softmax(-1)[..., None] * memory).sum(1)
         (s,) = joined(torch.cat([y, context], -1), (s,))
         torch.testing.assert_close(hidden[i], torch.tanh(model.readout(torch.cat([s, context, y], -1)))[0])

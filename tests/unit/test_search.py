@@ -13,8 +13,10 @@ from kente.config import DecodeConfig
 from kente.decode.beam import best_to_come
 from kente.decode.guards import LOOP_REPEATS, LOOP_TOKENS, forbid_repeats
 from kente.decode.hypothesis import CUT, LATE, LOOPED, NOTHING, length_penalty
+from kente.decode.likeliest import DEEP, likeliest
+from kente.decode.queue import LIKE
 from kente.decode.sampling import Sampler
-from kente.decode.search import SLACK, Hypothesis, search
+from kente.decode.search import SLACK, Hypothesis, search, search_all
 from kente.models.interface import AttentionMap, Generator, Step
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -187,6 +189,86 @@ def test_finished_rows_leave_the_batch() -> None:
     assert model.batches[0] == 5 and max(model.batches) <= 30 and model.batches[-1] < 30
 
 
+# --- a queue, and room for some ---
+
+
+class Refilled(Toy):
+    """A toy whose finished sentences may be replaced."""
+
+    refills = True
+
+
+def many(count: int = 60, longest: int = 12) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(count)
+    lengths = torch.randint(1, longest, (count,), generator=generator).tolist()
+    return [[*torch.randint(4, 8, (length,), generator=generator).tolist(), EOS] for length in lengths]
+
+
+@pytest.mark.parametrize("kind", [Toy, Refilled])
+@pytest.mark.parametrize("config", SETTINGS, ids=["greedy", "beam", "sample", "no_repeat"])
+@pytest.mark.parametrize("n_best", [1, 2])
+def test_a_queue_is_answered_as_if_each_had_been_alone(kind: type[Toy], config: DecodeConfig, n_best: int) -> None:
+    """Loops, caps and beginnings too, each row being at another word than its neighbours."""
+    model, sentences = kind(5), [*many(), [4] * 12 + [EOS], [5, 6] * 6 + [EOS]]
+    model.table[:, 7] += 6.0  # a word it likes to say again
+    prefix = [[6, 6, 6] if number % 5 == 0 else [] for number in range(len(sentences))]
+    caps = [number % 7 if number % 3 == 0 else 10**6 for number in range(len(sentences))]
+    queued = search_all(model, sentences, config, room=64, n_best=n_best, prefix=prefix, max_lengths=caps)
+    for sentence, begin, cap, answers in zip(sentences, prefix, caps, queued, strict=True):
+        how = {"n_best": n_best, "prefix": [begin], "max_lengths": cap}
+        assert answers == search(model, *batch(sentence), config, **how)[0]
+    assert any(LOOPED in h.warnings for answers in queued for h in answers) or config.no_repeat
+    assert any(CUT in h.warnings for answers in queued for h in answers)
+
+
+def test_waiting_sentences_of_like_length_take_the_places_of_finished_ones() -> None:
+    sentences, config = [[5, 4 + number % 4, 6, EOS] for number in range(200)], DecodeConfig(beam=1)
+    alike, one_by_one = Refilled(3, spread=3.0), Toy(3, spread=3.0)
+    assert search_all(alike, sentences, config, room=160) == search_all(one_by_one, sentences, config, room=160)
+    assert max(alike.batches) <= 40 and max(one_by_one.batches) <= 40
+    assert alike.batches.count(40) > one_by_one.batches.count(40)
+
+
+def test_much_shorter_sentences_do_not_join() -> None:
+    """They would be padded to the width of those at work."""
+    read: list[tuple[int, int]] = []
+
+    class Watched(Refilled):
+        def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+            read.append((len(source), source.shape[1]))
+            assert (~source_mask).sum() <= (1 - LIKE) * source.numel()
+            return super().start(source, source_mask)
+
+    search_all(
+        Watched(2), [[4] * length + [EOS] for length in range(1, 40) for _ in range(3)], DecodeConfig(), room=100
+    )
+    assert all(rows * width <= 100 for rows, width in read) and len(read) > 10
+
+
+def test_those_still_waiting_when_time_is_out_say_so() -> None:
+    endless = Refilled(0, vocabulary=40)
+    endless.table[:, EOS] = -30.0
+    calls = iter([False, False, True])
+    answers = search_all(endless, many(20), DecodeConfig(beam=2), room=30, deadline=lambda: next(calls))
+    assert all(h.warnings == (LATE,) and not h.finished for (h,) in answers)
+    assert {len(h.ids) for (h,) in answers} == {0, 2}
+
+
+@pytest.mark.parametrize("size", [1, 7, DEEP, 4 * DEEP, 40 * DEEP, 40 * DEEP + 17, 50 * DEEP - 1])
+@pytest.mark.parametrize("count", [1, 4, 10])
+def test_the_likeliest_are_those_that_sorting_finds(size: int, count: int) -> None:
+    generator = torch.Generator().manual_seed(size)
+    scores, count = torch.randn(9, size, generator=generator), min(count, size)
+    scores[1] = scores[1].round()  # many ties
+    scores[2, : size // 2] = -math.inf
+    scores[3] = -math.inf
+    scores[4, -1] = 100.0
+    best, places = likeliest(scores, count)
+    assert torch.equal(best, scores.sort(dim=1, descending=True).values[:, :count])
+    assert torch.equal(scores.gather(1, places), best)
+    assert all(len(set(row)) == count for row in places.tolist())
+
+
 def test_n_best_is_sorted_distinct_and_begins_with_the_best() -> None:
     found = search(Toy(2), *batch(*SENTENCES), DecodeConfig(beam=6), n_best=6)
     single = search(Toy(2), *batch(*SENTENCES), DecodeConfig(beam=6))
@@ -314,12 +396,12 @@ def test_no_run_of_tokens_is_written_twice(length: int) -> None:
     tokens = torch.randint(4, 7, (40, 12), generator=generator)
     tokens[:, 0] = BOS
     scores = torch.zeros(40, 8)
-    forbid_repeats(scores, tokens, length)
+    forbid_repeats(scores, tokens, length, torch.full((40,), 12))
     for row, allowed in zip(tokens.tolist(), (scores == 0).tolist(), strict=True):
         runs = {tuple(row[i : i + length]) for i in range(len(row) - length + 1)}
         assert allowed == [(*row[len(row) - length + 1 :], token) not in runs for token in range(8)]
     untouched = torch.zeros(40, 8)
-    forbid_repeats(untouched, tokens[:, : length - 1], length)
+    forbid_repeats(untouched, tokens, length, torch.full((40,), length - 1))
     assert (untouched == 0).all()
 
 
@@ -366,7 +448,7 @@ def test_what_cannot_be_is_not_drawn_even_by_the_edge_of_the_dice() -> None:
     scores = torch.log_softmax(torch.tensor([[-math.inf, 0.0, -math.inf, 0.0, -math.inf]]), -1)
     for draw, token in ((0.0, 1), (0.5, 3), (1 - 1e-16, 3)):
         sampler.draws.fill_(draw)
-        assert sampler(scores, torch.tensor([0]), 0).tolist() == [token]
+        assert sampler.draw(scores, torch.tensor([0]), torch.tensor([0])).tolist() == [token]
 
 
 def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
@@ -415,6 +497,28 @@ def test_a_broken_model_gives_no_answer_and_leaves_the_others_alone(config: Deco
     assert answers[1][0].ids == [] and answers[1][0].warnings == (NOTHING,) and not answers[1][0].finished
     assert math.isfinite(answers[1][0].score)
     assert answers[2:] == healthy[2:] and answers[0] == healthy[0]
+
+
+def test_a_hypothesis_that_breaks_leaves_the_others_of_its_sentence_alone() -> None:
+    class Breaks(Toy):
+        """After a 4 there are no numbers."""
+
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            step = super().step(state, tokens)
+            return Step(step.logits.masked_fill((tokens == 4)[:, None], math.nan), step.state)
+
+    class Avoids(Toy):
+        """After a 4 nothing is possible."""
+
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            step = super().step(state, tokens)
+            dead = (tokens == 4)[:, None] & (torch.arange(8) != PAD)
+            return Step(step.logits.masked_fill(dead, -math.inf), step.state)
+
+    config = DecodeConfig(beam=3)
+    broken, avoided = (search(kind(2), *batch(*SENTENCES), config, n_best=2) for kind in (Breaks, Avoids))
+    assert [[h.ids for h in answers] for answers in broken] == [[h.ids for h in answers] for answers in avoided]
+    assert all(4 not in h.ids and h.finished for answers in broken for h in answers)
 
 
 def test_no_rows_no_answers() -> None:

@@ -341,6 +341,7 @@ def translator_of(
         max_source_tokens=limit,
         max_target_tokens=None if positions is None else positions - 1,
         split_sentences=decode.split_sentences,
+        shortlist=run.shortlist(tokenizers).first(decode.shortlist) if decode.shortlist else None,
     )
 
 

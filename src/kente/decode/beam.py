@@ -1,21 +1,22 @@
 """Beam search: the few likeliest beginnings of each sentence, carried on together.
 
-Living hypotheses lie flat, (N,) over all sentences, so that the model reads only what may still win. A sentence stops when none of its
-living hypotheses can beat the answers it already has, whatever they would go on to write.
+A sentence stops when none of its living hypotheses can beat the answers it already has, whatever they would go on to write.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from kente.decode.guards import NEVER, Rules
-from kente.decode.hypothesis import Hypothesis, Living, length_penalty
-from kente.models.interface import Generator, State, select
+from kente.decode.guards import Rules, Words
+from kente.decode.hypothesis import NEVER, Hypothesis, Living, length_penalty
+from kente.decode.likeliest import likeliest
+from kente.models.interface import regroup
 
 
 @dataclass
@@ -30,17 +31,14 @@ class Candidates:
 class Answers:
     """The best finished hypotheses of each sentence."""
 
-    def __init__(self, sentences: int, keep: int, power: float, device: torch.device) -> None:
+    def __init__(self, sentences: int, keep: int, device: torch.device) -> None:
         self.kept: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.bar = torch.full((sentences,), NEVER, device=device)  # what a newcomer must beat
         self.keep = keep
-        self.power = power
 
-    def add(self, living: Living, ended: bool) -> None:
-        """Take in the rows of `living` that are good enough."""
-        scores = living.log_probability / length_penalty(float(living.written + ended), self.power)
-        living = select(living, (scores > self.bar[living.owner]).nonzero()[:, 0])
-        for owner, hypothesis in zip(living.owner.tolist(), living.hypotheses(self.power, ended), strict=True):
+    def add(self, found: Iterable[tuple[int, Hypothesis]]) -> None:
+        """Take in those that are good enough."""
+        for owner, hypothesis in found:
             kept = self.kept[owner]
             insort(kept, hypothesis, key=lambda h: -h.score)
             del kept[self.keep :]
@@ -48,69 +46,69 @@ class Answers:
                 self.bar[owner] = kept[-1].score
 
 
-def beam_search(
-    model: Generator, state: State, rules: Rules, bos: int, beam: int, keep: int, power: float, late: Callable[[], bool]
-) -> list[list[Hypothesis]]:
-    """The `keep` best answers found for each row of `state`, best first."""
-    sentences = len(rules.caps)
-    living = Living.begin(torch.arange(sentences, device=rules.caps.device), bos)
-    answers = Answers(sentences, keep, power, rules.caps.device)
-    while len(living.owner):
-        if late():
-            answers.add(living, ended=False)
-            break
-        step = model.step(state, living.tokens[:, -1])
-        candidates = rank(rules.allow(step.logits, living), living, sentences, beam)
-        possible = candidates.log_probability > NEVER  # false for NaN too
-        ends = (candidates.token == rules.eos) & possible
-        ends[:, beam:] = False  # an end must earn its place among the others
-        finish(candidates, ends, living, answers)
-        goes_on = possible & (candidates.token != rules.eos)
-        goes_on &= goes_on.cumsum(1) <= beam
-        goes_on &= (
-            best_to_come(candidates.log_probability, living.written + 1, rules.caps, power) > answers.bar[:, None]
-        )
-        parents = candidates.parent[goes_on]
-        state = carry(step.state, parents, len(living.owner))
-        living = select(living, parents)
-        living.write(candidates.token[goes_on], candidates.log_probability[goes_on])
-    return answers.kept
+class Beam:
+    """Keeps `width` hypotheses of each sentence alive and the `keep` best answers to it."""
+
+    copies = 1
+
+    def __init__(self, sentences: int, rules: Rules, width: int, keep: int, power: float, device: torch.device) -> None:
+        self.rules, self.width, self.power = rules, width, power
+        self.found = Answers(sentences, keep, device)
+
+    def advance(self, logits: Tensor, living: Living, words: Words) -> tuple[Tensor, Living]:
+        """One token further: (the row that each new row continues, the rows after it), `width` rows for each sentence."""
+        candidates = rank(self.rules.allow(logits, living, words), living, words, self.width)
+        possible = candidates.log_probability > NEVER
+        ends = (candidates.token == self.rules.eos) & possible
+        ends[:, self.width :] = False  # an end must earn its place among the others
+        self._finish(candidates, ends, living)
+        coming = best_to_come(candidates.log_probability, living.written[:, None] + 1, living.cap, self.power)
+        goes_on = possible & (candidates.token != self.rules.eos)
+        goes_on &= goes_on.cumsum(1) <= self.width
+        goes_on &= coming > self.found.bar[living.owner, None]
+        best, places = candidates.log_probability.masked_fill(~goes_on, NEVER).topk(self.width, dim=1)
+        parents = candidates.parent.gather(1, places).flatten()
+        living = regroup(living, parents)
+        living.write(candidates.token.gather(1, places).flatten(), best.flatten())
+        return parents, living
+
+    def _finish(self, candidates: Candidates, ends: Tensor, living: Living) -> None:
+        """Keep the hypotheses that end here, if they are good enough."""
+        norm = length_penalty(living.written[:, None] + 1.0, self.power)
+        good = ends & (candidates.log_probability / norm > self.found.bar[living.owner, None])
+        if bool(good.any()):
+            rows, totals = candidates.parent[good], candidates.log_probability[good]
+            self.found.add(living.hypotheses(rows, totals, self.power, ended=True))
+
+    def stop(self, living: Living) -> None:
+        """Out of time: what is being written counts as it stands."""
+        scores = living.log_probability / length_penalty(living.each(living.written) + 0.0, self.power)
+        rows = (scores > living.each(self.found.bar[living.owner])).nonzero()[:, 0]
+        self.found.add(living.hypotheses(rows, living.log_probability[rows], self.power, ended=False))
+
+    def answers(self) -> list[list[Hypothesis]]:
+        """The answers to each sentence, best first."""
+        return self.found.kept
 
 
-def rank(scores: Tensor, living: Living, sentences: int, beam: int) -> Candidates:
+def rank(scores: Tensor, living: Living, words: Words, beam: int) -> Candidates:
     """The 2 * beam likeliest continuations of each sentence: even if every living hypothesis may end, a full beam goes on."""
-    each = min(2 * beam, scores.shape[1])
-    top, tokens = scores.topk(each, dim=1)
-    rows = torch.arange(len(living.owner), device=scores.device)
-    slots = rows - torch.searchsorted(living.owner, living.owner)  # place among the hypotheses of its sentence
-    table = scores.new_full((sentences, beam, each), NEVER)
-    table[living.owner, slots] = top + living.log_probability[:, None]
-    row_at = living.owner.new_zeros((sentences, beam))
-    row_at[living.owner, slots] = rows
-    token_at = tokens.new_zeros((sentences, beam, each))
-    token_at[living.owner, slots] = tokens
-    best, places = table.flatten(1).topk(min(2 * beam, beam * each), dim=1)
-    return Candidates(best, row_at.gather(1, places // each), token_at.flatten(1).gather(1, places))
+    sentences, columns = len(living.owner), scores.shape[1]
+    scores.add_(living.log_probability[:, None])
+    of_sentence = scores.view(sentences, -1)  # (B, G A)
+    count = min(2 * beam, of_sentence.shape[1])
+    best, places = likeliest(of_sentence, count)
+    if bool(best.isnan().any()):  # what is not a number counts as the largest, and must not hide the rest
+        best, places = of_sentence.masked_fill(of_sentence.isnan(), NEVER).topk(count, dim=1)
+    if count < 2 * beam:  # a small vocabulary has not so many; impossible ones stand for those that are missing
+        missing = (0, 2 * beam - count)
+        best, places = F.pad(best, missing, value=NEVER), F.pad(places, missing)
+    first = torch.arange(0, len(scores), living.group, device=scores.device)
+    return Candidates(best, first[:, None] + places // columns, words.tokens(places % columns))
 
 
-def finish(candidates: Candidates, ends: Tensor, living: Living, answers: Answers) -> None:
-    """Hand over the hypotheses that end here."""
-    parents = candidates.parent[ends]
-    if len(parents):
-        ended = select(living, parents)
-        ended.log_probability = candidates.log_probability[ends]
-        answers.add(ended, ended=True)
-
-
-def best_to_come(log_probability: Tensor, written: int, caps: Tensor, power: float) -> Tensor:
+def best_to_come(log_probability: Tensor, written: int | Tensor, caps: Tensor, power: float) -> Tensor:
     """No hypothesis can score more than this: its log-probability only falls, and its length lies between one more token and the cap."""
-    shortest = log_probability / length_penalty(float(written + 1), power)
+    shortest = log_probability / length_penalty(torch.as_tensor(written + 1.0), power)
     longest = log_probability / length_penalty(caps[:, None] + 1.0, power)
     return torch.maximum(shortest, longest)
-
-
-def carry(state: State, parents: Tensor, rows: int) -> State:
-    """The state of each hypothesis that goes on; nothing is copied when all do, in place."""
-    if len(parents) == rows and bool((parents == torch.arange(rows, device=parents.device)).all()):
-        return state
-    return select(state, parents)

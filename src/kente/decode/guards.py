@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from kente.decode.hypothesis import PERIODS, Living
+from kente.decode.hypothesis import NEVER, PERIODS, Living
+from kente.models.interface import Generator, Narrowable, Output
 
-NEVER = -torch.inf
 LOOP_REPEATS = 4  # the same run of tokens this often in a row is a loop ...
 LOOP_TOKENS = 8  # ... if it is at least this long: "no no no no" and 10,000 spelt in digits are answers
+HARDLY = -1e4  # log-probability of a forced token that the model would never write
 
 
 def _run_of_a_loop(period: int) -> int:
@@ -19,70 +20,97 @@ def _run_of_a_loop(period: int) -> int:
     return max((LOOP_REPEATS - 1) * period, LOOP_TOKENS - period)
 
 
+@dataclass(frozen=True)
+class Words:
+    """The words a step weighs: all of them, or those that stand on the shortlist of a sentence at hand.
+
+    Logits (N, A) are over `ids`; what another sentence brought is `foreign` to one, so that no answer depends on its neighbours.
+    """
+
+    never: Tensor  # columns of the logits that are never chosen
+    output: Output | None = None
+    ids: Tensor | None = None  # (A,)
+    places: Tensor | None = None  # (V,) where an id stands in ids
+    foreign: Tensor | None = None  # (B, A)
+
+    @classmethod
+    def of(cls, model: Generator | Narrowable, living: Living, never: Tensor) -> Words:
+        """Every word that a living sentence may use."""
+        vocabulary = living.allowed.shape[1]
+        if not vocabulary:
+            return cls(never)
+        assert hasattr(model, "narrowed"), "a shortlist needs a model that can weigh a few words alone"
+        ids = living.allowed.any(0).nonzero()[:, 0]
+        places = ids.new_zeros(vocabulary)
+        places[ids] = torch.arange(len(ids), device=ids.device)
+        known = never[torch.isin(never, ids)]
+        return cls(places[known], model.narrowed(ids), ids, places, ~living.allowed[:, ids])
+
+    def at(self, ids: Tensor) -> Tensor:
+        """The columns of the logits where these ids stand."""
+        return ids if self.places is None else self.places[ids]
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The ids that stand in these columns."""
+        return columns if self.ids is None else self.ids[columns]
+
+
 class Rules:
-    """Everything about a batch that limits its answers. Constant during a search."""
+    """What limits every answer."""
 
-    def __init__(
-        self,
-        source: Tensor,
-        source_mask: Tensor,
-        caps: Tensor,
-        prefix: Sequence[Sequence[int]] | None,
-        no_repeat: int,
-        never: Sequence[int],
-        eos: int,
-    ) -> None:
-        device = source.device
-        self.eos = eos
+    def __init__(self, eos: int, no_repeat: int, device: torch.device) -> None:
+        self.eos = torch.tensor(eos, device=device)
         self.no_repeat = no_repeat
-        self.never = torch.tensor(list(never), device=device)
-        self.prefix = _padded(prefix or [[]] * len(source), device)  # (B, P), -1 where free
-        self.caps = torch.maximum(caps, (self.prefix >= 0).sum(1))  # (B,) tokens before EOS at most
-        self.first_cap = int(self.caps.min())
         self.loop_runs = torch.tensor([_run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
-        self.loops_forbidden = ~has_loop(source, source_mask)  # a source that repeats itself may be answered in kind
 
-    def allow(self, logits: Tensor, living: Living) -> Tensor:
-        """log p(token) for each row (N, V), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
+    def allow(self, logits: Tensor, living: Living, words: Words) -> Tensor:
+        """log p(token) for each row (N, A), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
+        if words.foreign is not None:
+            logits.unflatten(0, (len(words.foreign), -1)).masked_fill_(words.foreign[:, None], NEVER)
         scores = torch.log_softmax(logits.float(), dim=-1)
-        forced, forced_scores = self._forced(scores, living)
-        scores.index_fill_(1, self.never, NEVER)
+        forced, forced_scores = self._forced(scores, living, words)
+        scores.index_fill_(1, words.never, NEVER)
         if self.no_repeat:
-            forbid_repeats(scores, living.tokens, self.no_repeat)
-        if living.written >= LOOP_TOKENS:
-            self._forbid_loops(scores, living)
-        if living.written >= self.first_cap:
-            self._end(scores, living)
+            forbid_repeats(scores, living.tokens, self.no_repeat, living.each(living.written), words)
+        if int(living.written.max()) >= LOOP_TOKENS:
+            self._forbid_loops(scores, living, words)
+        self._end(scores, living, words)
         if forced is not None:
-            rows = (forced >= 0).nonzero()[:, 0]
+            rows = forced.nonzero()[:, 0]
             scores[rows] = NEVER
-            scores[rows, forced[rows]] = forced_scores[rows]
+            scores[rows, words.at(forced[rows])] = forced_scores[rows]
         return scores
 
-    def _forced(self, scores: Tensor, living: Living) -> tuple[Tensor | None, Tensor]:
-        if living.written >= self.prefix.shape[1]:
+    def _forced(self, scores: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Tensor]:
+        """The token that each row must write, 0 where it is free, and its log-probability."""
+        length = living.prefix.shape[1]
+        if not length or int(living.written.min()) >= length:
             return None, scores
-        forced = self.prefix[living.owner, living.written]
+        place = living.written.clamp(max=length - 1)[:, None]
+        forced = living.each(living.prefix.gather(1, place)[:, 0] * (living.written < length))
         # a forced token is written even where the model says never
-        return forced, scores.gather(1, forced.clamp(min=0)[:, None])[:, 0].clamp(min=-1e4)
+        return forced, scores.gather(1, words.at(forced)[:, None])[:, 0].clamp(min=HARDLY)
 
-    def _forbid_loops(self, scores: Tensor, living: Living) -> None:
+    def _forbid_loops(self, scores: Tensor, living: Living, words: Words) -> None:
         rows, periods = (living.runs >= self.loop_runs).nonzero(as_tuple=True)
         if not len(rows):
             return
-        guarded = self.loops_forbidden[living.owner[rows]]
+        guarded = living.guarded[rows // living.group]
         rows, periods = rows[guarded], periods[guarded]
-        again = living.tokens[rows, living.written - periods]  # what stood one period before the next place
+        again = words.at(living.recent[rows, periods])  # what stood one period before the next place
         wanted = scores[rows, again] >= scores[rows].amax(1)
         living.looped[rows[wanted]] = True
         scores[rows, again] = NEVER
 
-    def _end(self, scores: Tensor, living: Living) -> None:
-        rows = (self.caps[living.owner] <= living.written).nonzero()[:, 0]
-        ends = scores[rows, self.eos]
+    def _end(self, scores: Tensor, living: Living, words: Words) -> None:
+        full = living.written >= living.cap
+        if not bool(full.any()):
+            return
+        rows, eos = living.each(full).nonzero()[:, 0], words.at(self.eos)
+        ends = scores[rows, eos]
         living.cut[rows] = ends < scores[rows].amax(1)
         scores[rows] = NEVER
-        scores[rows, self.eos] = ends
+        scores[rows, eos] = ends
 
 
 def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
@@ -96,17 +124,15 @@ def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
     return found
 
 
-def forbid_repeats(scores: Tensor, tokens: Tensor, length: int) -> None:
-    """Set to -inf, in place, every token that would write a run of `length` tokens (N, T) for the second time."""
-    if tokens.shape[1] < length:
+def forbid_repeats(scores: Tensor, tokens: Tensor, length: int, written: Tensor, words: Words | None = None) -> None:
+    """Set to -inf, in place, every token that would write a run of `length` for the second time; of `tokens` (N, T) so many are `written`."""
+    longest = int(written.max())
+    if longest < length:
         return
-    windows = tokens.unfold(1, length - 1, 1)  # (N, T - length + 2, length - 1)
-    rows, starts = (windows[:, :-1] == windows[:, -1:]).all(-1).nonzero(as_tuple=True)
-    scores[rows, tokens[rows, starts + length - 1]] = NEVER
-
-
-def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    width = max(map(len, rows), default=0)
-    return torch.tensor([[*row, *[-1] * (width - len(row))] for row in rows], dtype=torch.long, device=device).reshape(
-        len(rows), width
-    )
+    before = torch.arange(1 - length, 0, device=tokens.device)
+    begun = tokens.gather(1, (written[:, None] + before).clamp(min=0))  # the run that the next token would end
+    runs = tokens[:, :longest].unfold(1, length, 1)  # (N, runs, length)
+    whole = torch.arange(length, longest + 1, device=tokens.device) <= written[:, None]
+    rows, places = ((runs[..., :-1] == begun[:, None]).all(-1) & whole).nonzero(as_tuple=True)
+    again = runs[rows, places, -1]
+    scores[rows, again if words is None else words.at(again)] = NEVER

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+from kente.models.interface import SHARED
 
 CUT = "cut at its greatest length"
 LOOPED = "a repetition was broken off"
 LATE = "stopped before its end, out of time"
 NOTHING = "the model gave no answer"
 
+NEVER = -torch.inf
 PERIODS = 16  # longest loop watched for, in tokens
 
 WORST = -1e9  # score of no answer at all; finite, so that it can be written as JSON
@@ -43,49 +48,81 @@ def length_penalty(length: Number, power: float) -> Number:
 
 @dataclass
 class Living:
-    """Answers still being written, one for each row of the model's state."""
+    """Answers still being written. A sentence has G of them, as many for all and side by side: N = B G rows, as in the model's state.
 
-    owner: Tensor  # (N,) the sentence it answers
-    tokens: Tensor  # (N, 1 + written) BOS first
+    A row with a log-probability not above NEVER is an empty place: it has ended, or lost, or never began.
+    """
+
+    owner: Tensor = field(metadata=SHARED)  # (B,) the sentence answered
+    cap: Tensor = field(metadata=SHARED)  # (B,) tokens an answer may have at most
+    guarded: Tensor = field(metadata=SHARED)  # (B,) whether loops are broken off
+    prefix: Tensor = field(metadata=SHARED)  # (B, P) how every answer must begin, 0 where it is free
+    allowed: Tensor = field(metadata=SHARED)  # (B, V) the sentence's shortlist; (B, 0) where all words are weighed
+    written: Tensor = field(metadata=SHARED)  # (B,) tokens written by every row of the sentence
+    tokens: Tensor  # (N, room) what was written, zeros beyond
+    last: Tensor  # (N,) the token to be read next
     log_probability: Tensor  # (N,)
+    recent: Tensor  # (N, PERIODS) the tokens written last, the last one first
     runs: Tensor  # (N, PERIODS) for how many tokens it has been repeating what stood 1, 2, ... tokens earlier
     looped: Tensor  # (N,) the repetition guard had to step in
     cut: Tensor  # (N,) the model would have gone on beyond the greatest length
 
     @classmethod
-    def begin(cls, owner: Tensor, bos: int) -> Living:
-        """Nothing written yet for the sentences of `owner`."""
+    def begin(
+        cls, owner: Tensor, cap: Tensor, guarded: Tensor, prefix: Tensor, allowed: Tensor, bos: int, room: int = 32
+    ) -> Living:
+        """Nothing written yet: one row for each sentence."""
         rows = len(owner)
-        no = owner.new_zeros(rows, dtype=torch.bool)
         return cls(
             owner=owner,
-            tokens=owner.new_full((rows, 1), bos),
+            cap=cap,
+            guarded=guarded,
+            prefix=prefix,
+            allowed=allowed,
+            written=owner.new_zeros(rows),
+            tokens=owner.new_zeros((rows, room)),
+            last=owner.new_full((rows,), bos),
             log_probability=owner.new_zeros(rows, dtype=torch.float32),
+            recent=owner.new_zeros((rows, PERIODS)),
             runs=owner.new_zeros((rows, PERIODS)),
-            looped=no,
-            cut=no.clone(),
+            looped=owner.new_zeros(rows, dtype=torch.bool),
+            cut=owner.new_zeros(rows, dtype=torch.bool),
         )
 
     @property
-    def written(self) -> int:
-        """Tokens written by every row."""
-        return self.tokens.shape[1] - 1
+    def group(self) -> int:
+        """Rows of each sentence."""
+        return len(self.last) // len(self.owner)
+
+    def each(self, of_sentences: Tensor) -> Tensor:
+        """What sentences have, (B, ...), for each of their rows, (N, ...)."""
+        return of_sentences if self.group == 1 else of_sentences.repeat_interleave(self.group, dim=0)
+
+    def living(self) -> Tensor:
+        """Sentences (B,) with a row that is not an empty place; false for NaN too."""
+        return (self.log_probability > NEVER).unflatten(0, (len(self.owner), -1)).any(1)
 
     def write(self, tokens: Tensor, log_probability: Tensor) -> None:
         """One token more for each row; `log_probability` is the new total."""
-        before = self.tokens[:, -PERIODS:].flip(1)  # what stood 1, 2, ... tokens earlier
-        watched = before.shape[1]
-        self.runs[:, :watched] = (self.runs[:, :watched] + 1) * (before == tokens[:, None])
-        self.tokens = torch.cat([self.tokens, tokens[:, None]], dim=1)
-        self.log_probability = log_probability
+        self.runs = (self.runs + 1) * (self.recent == tokens[:, None])
+        self.recent = torch.cat([tokens[:, None], self.recent[:, :-1]], dim=1)
+        room = self.tokens.shape[1]
+        if int(self.written.max()) >= room:
+            self.tokens = F.pad(self.tokens, (0, room))
+        self.tokens.scatter_(1, self.each(self.written)[:, None], tokens[:, None])
+        self.written = self.written + 1
+        self.last, self.log_probability = tokens, log_probability
 
-    def hypotheses(self, power: float, ended: bool) -> list[Hypothesis]:
-        """Every row as an answer: complete if it has `ended`, otherwise as far as it came."""
-        norm = length_penalty(float(self.written + ended), power)  # the end of the sentence counts as a token
-        columns = (self.tokens[:, 1:], self.log_probability, self.looped, self.cut)
-        return [
-            Hypothesis(
-                ids, total / norm, total, ended and not cut, (LOOPED,) * looped + (CUT,) * cut + (LATE,) * (not ended)
-            )
-            for ids, total, looped, cut in zip(*(column.tolist() for column in columns), strict=True)
-        ]
+    def hypotheses(
+        self, rows: Tensor, log_probability: Tensor, power: float, ended: bool
+    ) -> Sequence[tuple[int, Hypothesis]]:
+        """(owner, answer) of these rows: complete if they have `ended`, otherwise as far as they came."""
+        sentences = rows // self.group
+        columns = (self.owner[sentences], self.written[sentences], self.tokens[rows], log_probability)
+        flags = (self.looped[rows], self.cut[rows])
+        found = []
+        for owner, written, ids, total, looped, cut in zip(*(x.tolist() for x in (*columns, *flags)), strict=True):
+            warnings = (LOOPED,) * looped + (CUT,) * cut + (LATE,) * (not ended)
+            score = total / length_penalty(float(written + ended), power)  # the end of the sentence counts as a token
+            found.append((owner, Hypothesis(ids[:written], score, total, ended and not cut, warnings)))
+        return found

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from kente.config import DecodeConfig
+from kente.decode.hypothesis import Living
 
 
 class Sampler:
@@ -24,13 +25,17 @@ class Sampler:
         ]
         self.draws = pad_sequence(draws, batch_first=True).to(device)  # (B * samples, steps) in [0, 1)
 
-    def __call__(self, scores: Tensor, lines: Tensor, position: int) -> Tensor:
-        """A token for each row of `scores` (N, V); row i writes sample lines[i] and stands at `position`."""
+    def __call__(self, scores: Tensor, living: Living) -> Tensor:
+        """A column of `scores` (N, V) for each row, which is the sample that the row's owner says."""
+        return self.draw(scores, living.owner, living.written)
+
+    def draw(self, scores: Tensor, lines: Tensor, positions: Tensor) -> Tensor:
+        """A column for each row; row i writes sample lines[i] and stands at positions[i]."""
         probabilities, ids = narrow(
             torch.softmax(scores / self.config.temperature, dim=-1), self.config.top_k, self.config.top_p
         )
         mass = probabilities.double().cumsum(1)
-        points = self.draws[lines, position, None] * mass[:, -1:]
+        points = self.draws[lines, positions, None] * mass[:, -1:]
         places = torch.searchsorted(mass, points, right=True).clamp(max=mass.shape[1] - 1)
         return places[:, 0] if ids is None else ids.gather(1, places)[:, 0]
 

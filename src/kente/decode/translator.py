@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from kente.config import DecodeConfig
+from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizers
 from kente.decode.hypothesis import Hypothesis
-from kente.decode.search import search
+from kente.decode.search import search_all
 from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
 from kente.errors import UsageError
 from kente.models.interface import Generator
@@ -79,10 +80,11 @@ class Translator:
         max_source_tokens: int = 256,
         max_target_tokens: int | None = None,
         split_sentences: bool = True,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """`max_source_tokens` counts the end mark, longer sentences are translated in parts; `max_target_tokens` does not count it.
 
-        `split_sentences` is right for a model trained on one sentence a line.
+        `split_sentences` is right for a model trained on one sentence a line. With a `shortlist` only its words are weighed.
         """
         assert max_source_tokens >= 2, max_source_tokens
         self.model = model
@@ -92,6 +94,7 @@ class Translator:
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = max_target_tokens
         self.split_sentences = split_sentences
+        self.shortlist = shortlist
 
     def translate(
         self,
@@ -123,10 +126,9 @@ class Translator:
         parts = [part for line in lines for part in line]
         rows = n_best if config.sample else max(config.beam, n_best)  # of the model's batch for each part
         with _at_rest(self.model):
-            for batch in _batches(parts, config.batch_tokens // rows):
-                self._search(batch, config, n_best, deadline)
-                if align:
-                    self._align(batch)
+            self._search(parts, config, n_best, config.batch_tokens // rows, deadline)
+            for batch in _batches(parts, config.batch_tokens // rows) if align else ():
+                self._align(batch)
         return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
 
     def stream(self, lines: Iterable[str], *, lookahead: int = 256, **how: Any) -> Iterator[Translation]:
@@ -184,21 +186,21 @@ class Translator:
         return source, source != PAD
 
     def _search(
-        self, batch: list[Part], config: DecodeConfig, n_best: int, deadline: Callable[[], bool] | None
+        self, parts: list[Part], config: DecodeConfig, n_best: int, room: int, deadline: Callable[[], bool] | None
     ) -> None:
-        source, mask = self._source(batch)
-        prefix = [part.prefix for part in batch]
-        answers = search(
+        answers = search_all(
             self.model,
-            source,
-            mask,
+            [[*part.ids, EOS] for part in parts],
             config,
+            room=room,
             n_best=n_best,
-            prefix=prefix,
+            prefix=[part.prefix for part in parts],
             max_lengths=self.max_target_tokens,
+            shortlist=self.shortlist,
             deadline=deadline,
+            device=self.device,
         )
-        for part, found in zip(batch, answers, strict=True):
+        for part, found in zip(parts, answers, strict=True):
             part.answers = found
 
     @torch.inference_mode()

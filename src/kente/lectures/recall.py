@@ -66,12 +66,12 @@ class AttentiveReader(nn.Module):
         return self.positions(self.words(ids))
 
     def answer(self, vectors: Tensor) -> Tensor:
-        context, _, _ = self.attention(vectors)
+        context, _ = self.attention(vectors)
         return self.output((vectors + context)[:, -1])
 
     def weights(self, ids: Tensor) -> Tensor:
         """Where the last word looks (B, T)."""
-        weights = self.attention(self.vectors(ids), visible=True)[2]
+        weights = self.attention(self.vectors(ids), visible=True)[1]
         assert weights is not None
         return weights[:, 0, -1]
 

@@ -11,14 +11,14 @@ output is the table of words, which has neither bias nor weight normalisation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import ConvConfig
-from kente.models.interface import AttentionMap, Step
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.convolution import Decoder, Encoder, Memory, remember, scale_gradient
 from kente.nn.dropout import Dropout
 from kente.nn.positions import Learned
@@ -29,13 +29,15 @@ from kente.nn.words import word_tables
 class ConvState:
     """What decoding remembers between two words: the source, the last k - 1 inputs of each layer, and how many words were read."""
 
-    memory: Memory
+    memory: Memory = field(metadata=SHARED)
     past: tuple[Tensor, ...]  # (B, k - 1, channels) for each layer
-    length: int = 0
+    length: Tensor  # (B,)
 
 
 class ConvSeq2Seq(nn.Module):
     """An encoder and a decoder of gated convolutions; every decoder layer looks at the source."""
+
+    refills = True
 
     def __init__(self, config: ConvConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
@@ -73,7 +75,8 @@ class ConvSeq2Seq(nn.Module):
         self, target: Int[Tensor, "B T"], state: ConvState
     ) -> tuple[Float[Tensor, "B T E"], ConvState, list[Tensor]]:
         """Read any number of words further: (hidden, state, for each layer the weights of the source (B, T, S))."""
-        words = self.dropout(self.target_positions(self.target_embedding(target), state.length))
+        positions = state.length[:, None] + torch.arange(target.shape[1], device=target.device)
+        words = self.dropout(self.target_positions(self.target_embedding(target), positions))
         hidden, past, seen = self.decoder(words, list(state.past), state.memory)
         return self.dropout(hidden), ConvState(state.memory, tuple(past), state.length + target.shape[1]), seen
 
@@ -89,6 +92,10 @@ class ConvSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
+    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+        """The output over these words alone."""
+        return self.output.narrowed(ids)
+
     def look(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> list[AttentionMap]:
@@ -100,9 +107,9 @@ class ConvSeq2Seq(nn.Module):
 
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> ConvState:
         memory = self.encode(source, source_mask)
-        return ConvState(memory, tuple(self.decoder.edge(memory.keys)))
+        return ConvState(memory, tuple(self.decoder.edge(memory.keys)), source.new_zeros(len(source)))
 
-    def step(self, state: ConvState, tokens: Int[Tensor, "B"]) -> Step:
+    def step(self, state: ConvState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         """The attention shown is the mean over layers."""
         hidden, state, seen = self._decode(tokens[:, None], state)
-        return Step(self.predict(hidden[:, 0]), state, torch.stack(seen).mean(dim=0)[:, 0])
+        return Step((output or self.output).scores(hidden[:, 0]), state, torch.stack(seen).mean(dim=0)[:, 0])

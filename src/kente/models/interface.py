@@ -1,22 +1,35 @@
 """What search asks of a model, and nothing more. Architectures stay out of the search; search stays out of architectures.
 
 One law: batch is dimension 0 of every tensor in a State, and a State is a plain dataclass, never a cache hidden in a module.
+
+A batch is made of rows, one for each answer being written. Search may write several answers to a sentence at once, as many for each
+and side by side. What belongs to the sentence and not to its answers, such as the source, need not be there for every row: a field
+marked as SHARED has one entry for each sentence. A State without such fields works too; there, everything is a row's own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch.nn.functional as F
 from torch import Tensor
 
 State = Any  # a dataclass of tensors, tuples of tensors and further such dataclasses
 
 
+SHARED = {"shared": True}
+"""field(metadata=SHARED): tensors of a State that have one entry for each sentence, not for each row."""
+
+
 @dataclass
 class Step:
-    """One word further: logits (B, V) for the next token, the state after reading this one, attention over the source (B, S) if the model has any."""
+    """One word further: logits (B, V) for the next token, the state after reading this one, attention over the source (B, S) if the model has any.
+
+    The logits are the caller's to write on.
+    """
 
     logits: Tensor
     state: State
@@ -37,11 +50,14 @@ class Generator(Protocol):
     """A model that writes one token at a time."""
 
     def start(self, source: Tensor, source_mask: Tensor) -> State:
-        """Read the source (B, S) once; source_mask is True where a token stands."""
+        """Read the source (B, S) once; source_mask is True where a token stands. One row for each sentence."""
         ...
 
     def step(self, state: State, tokens: Tensor) -> Step:
-        """Read one token for each row (B,) and say what may come next."""
+        """Read one token for each row (B,) and say what may come next.
+
+        It may write into the state's own buffers, beyond what they hold: of two steps from one state, only the last can be carried on.
+        """
         ...
 
     def look(self, source: Tensor, source_mask: Tensor, target: Tensor) -> list[AttentionMap]:
@@ -49,14 +65,72 @@ class Generator(Protocol):
         ...
 
 
+class Output(Protocol):
+    """Turns hidden vectors into scores of words."""
+
+    def scores(self, hidden: Tensor) -> Tensor: ...
+
+
+class Narrowable(Protocol):
+    """A Generator that can weigh a few words instead of all: step(state, tokens, model.narrowed(ids)) gives logits of those ids."""
+
+    def narrowed(self, ids: Tensor) -> Output: ...
+
+    def step(self, state: State, tokens: Tensor, output: Output | None = None) -> Step: ...
+
+
 def select(state: State, rows: Tensor) -> State:
-    """Keep, repeat or reorder batch rows: every tensor x becomes x[rows]."""
+    """Keep, repeat or reorder rows, each with its sentence: every tensor x becomes x[rows]. For states with one row for each sentence."""
+    return regroup(state, rows, rows)
+
+
+def regroup(state: State, rows: Tensor, sentences: Tensor | None = None) -> State:
+    """Keep, repeat or reorder rows beside their sentences: x[rows], and x[sentences] of what is shared.
+
+    Without `sentences` all stay where they are, and nothing shared is touched.
+    """
+
+    def pick(x: Tensor, is_shared: bool) -> Tensor:
+        index = sentences if is_shared else rows
+        return x if index is None else x.index_select(0, index)
+
+    return _each(pick, state)
+
+
+def refill(state: State, newcomers: State, rows: Tensor, sentences: Tensor) -> State:
+    """Let newcomers take the places `rows` and `sentences`, in place. Where sizes beyond the batch differ, the smaller is filled up with zeros.
+
+    For models with `refills = True`: in their states zeros beyond the end mean nothing.
+    """
+
+    def put(x: Tensor, is_shared: bool, y: Tensor) -> Tensor:
+        wanted = [max(sizes) for sizes in zip(x.shape[1:], y.shape[1:], strict=True)]
+        return _filled_up(x, wanted).index_copy_(0, sentences if is_shared else rows, _filled_up(y, wanted))
+
+    return _each(put, state, newcomers)
+
+
+def _filled_up(x: Tensor, sizes: list[int]) -> Tensor:
+    """x (B, ...) with zeros at the end of each dimension up to these sizes."""
+    missing = [wanted - there for wanted, there in zip(sizes, x.shape[1:], strict=True)]
+    return F.pad(x, [pad for size in reversed(missing) for pad in (0, size)]) if any(missing) else x
+
+
+def _each(change: Callable[..., Tensor], state: State, *others: State, is_shared: bool = False) -> State:
+    """A state of the same form: change(tensor, is it shared?, the others' tensors) in place of every tensor."""
     if isinstance(state, Tensor):
-        return state.index_select(0, rows)
+        return change(state, is_shared, *others)
     if isinstance(state, tuple | list):
-        return type(state)(select(part, rows) for part in state)
+        parts = zip(state, *others, strict=True)
+        return type(state)(_each(change, *part, is_shared=is_shared) for part in parts)
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
-        return dataclasses.replace(
-            state, **{f.name: select(getattr(state, f.name), rows) for f in dataclasses.fields(state)}
-        )
+        changed = {
+            f.name: _each(
+                change,
+                *(getattr(one, f.name) for one in (state, *others)),
+                is_shared=is_shared or f.metadata.get("shared", False),
+            )
+            for f in dataclasses.fields(state)
+        }
+        return dataclasses.replace(state, **changed)
     return state

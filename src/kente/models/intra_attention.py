@@ -10,14 +10,14 @@ The decoder starts from the encoder's state at the last word of the source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import IntraAttentionConfig
-from kente.models.interface import AttentionMap, Step
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
 from kente.nn.intra_attention import IntraAttentionCell, Tape, blank, intra_map
 from kente.nn.scores import Additive
@@ -29,9 +29,9 @@ class IntraAttentionState:
     """What decoding remembers between two words: all that was written, and the source's keys and states (B, S, D)."""
 
     tape: Tape
-    keys: Tensor
-    values: Tensor
-    mask: Tensor  # (B, S)
+    keys: Tensor = field(metadata=SHARED)
+    values: Tensor = field(metadata=SHARED)
+    mask: Tensor = field(metadata=SHARED)  # (B, S)
 
 
 class IntraAttentionSeq2Seq(nn.Module):
@@ -91,6 +91,10 @@ class IntraAttentionSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
+    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+        """The output over these words alone."""
+        return self.output.narrowed(ids)
+
     def look(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> list[AttentionMap]:
@@ -105,6 +109,6 @@ class IntraAttentionSeq2Seq(nn.Module):
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> IntraAttentionState:
         return self._begin(source, source_mask)[0]
 
-    def step(self, state: IntraAttentionState, tokens: Int[Tensor, "B"]) -> Step:
+    def step(self, state: IntraAttentionState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         hidden, state, _, looked = self._decode(tokens[:, None], state)
-        return Step(self.predict(hidden[:, 0]), state, looked[:, 0])
+        return Step((output or self.output).scores(hidden[:, 0]), state, looked[:, 0])

@@ -6,7 +6,7 @@ attention       c_i = sum_j softmax_j(e_ij) h_j          s_i = f(s_{i-1}, y_{i-1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from kente.config import RecurrentConfig
 from kente.errors import ConfigError
-from kente.models.interface import AttentionMap, Step
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
 from kente.nn.recurrent import (
     RESIDUAL_FROM,
@@ -49,9 +49,9 @@ class AttentiveState:
     """What decoding remembers between two words: each layer's state, and the source's keys and values (B, S, size)."""
 
     layers: tuple[State, ...]
-    keys: Tensor
-    values: Tensor
-    mask: Tensor  # (B, S)
+    keys: Tensor = field(metadata=SHARED)
+    values: Tensor = field(metadata=SHARED)
+    mask: Tensor = field(metadata=SHARED)  # (B, S)
 
 
 def make_cell(config: RecurrentConfig) -> MakeCell:
@@ -113,6 +113,8 @@ class Bridge(nn.Module):
 class FixedContextSeq2Seq(nn.Module):
     """The whole source in one vector: the encoder's last state is where the decoder begins."""
 
+    refills = True
+
     def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
         self.config = config
@@ -169,6 +171,10 @@ class FixedContextSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
+    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+        """The output over these words alone."""
+        return self.output.narrowed(ids)
+
     def look(self, source: Tensor, source_mask: Tensor, target: Tensor) -> list[AttentionMap]:
         """Nothing: a fixed context does not attend."""
         return []
@@ -176,9 +182,9 @@ class FixedContextSeq2Seq(nn.Module):
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> FixedContextState:
         return self._begin(source, source_mask)
 
-    def step(self, state: FixedContextState, tokens: Int[Tensor, "B"]) -> Step:
+    def step(self, state: FixedContextState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         hidden, state = self._decode(tokens[:, None], state)
-        return Step(self.predict(hidden[:, 0]), state)
+        return Step((output or self.output).scores(hidden[:, 0]), state)
 
 
 class AttentiveSeq2Seq(nn.Module):
@@ -188,6 +194,8 @@ class AttentiveSeq2Seq(nn.Module):
     first must go word by word. That is how GNMT (Wu et al., 2016) is built: LSTM, 8 layers, the first encoder layer bidirectional,
     residual, context to all. The word is read off t_i = tanh(W [s_i; c_i; y_{i-1}]).
     """
+
+    refills = True
 
     def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
@@ -251,6 +259,10 @@ class AttentiveSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
+    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+        """The output over these words alone."""
+        return self.output.narrowed(ids)
+
     def look(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> list[AttentionMap]:
@@ -261,6 +273,6 @@ class AttentiveSeq2Seq(nn.Module):
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> AttentiveState:
         return self._begin(source, source_mask)
 
-    def step(self, state: AttentiveState, tokens: Int[Tensor, "B"]) -> Step:
+    def step(self, state: AttentiveState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         hidden, state, weights = self._decode(tokens[:, None], state)
-        return Step(self.predict(hidden[:, 0]), state, weights[:, 0])
+        return Step((output or self.output).scores(hidden[:, 0]), state, weights[:, 0])

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from kente.config import TransformerConfig
-from kente.models.interface import AttentionMap, Step
+from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
-from kente.nn.masks import padding_mask
+from kente.nn.masks import as_numbers, padding_mask
+from kente.nn.past import Past, open_column
 from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
 from kente.nn.transformer import Decoder, Encoder, LayerParts
 from kente.nn.words import word_tables
@@ -28,15 +29,19 @@ from kente.nn.words import word_tables
 
 @dataclass
 class TransformerState:
-    """What decoding remembers between two words: for each layer, keys and values (B, H, length, K)."""
+    """What decoding remembers between two words: for each layer, keys and values of the source and of what was written (nn/past.py)."""
 
-    memory: tuple[tuple[Tensor, Tensor], ...]
-    memory_mask: Tensor  # (B, S)
-    past: tuple[tuple[Tensor, Tensor], ...] | None = None
+    memory: tuple[tuple[Tensor, Tensor], ...] = field(metadata=SHARED)  # (B, H, S, K) each
+    memory_mask: Tensor = field(metadata=SHARED)  # (B, S)
+    past: tuple[Past, ...] = field(metadata=SHARED)  # (B, H, capacity, rows of a sentence, K) each
+    position: Tensor = field(metadata=SHARED)  # (B,) words read so far
+    slots: Tensor  # (rows, capacity) which of its sentence's rows a row's past is from
 
 
 class Transformer(nn.Module):
     """An encoder that reads the source, a decoder that writes the target."""
+
+    refills = True
 
     def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
@@ -100,12 +105,15 @@ class Transformer(nn.Module):
         """The decoder's hidden vectors for target input; `predict` turns them into logits."""
         memory = self.decoder.project(self.encode(source, source_mask))
         x = self.dropout(self.target_positions(self.target_embedding(target) * self.scale))
-        hidden, _ = self.decoder(x, memory, padding_mask(source_mask))
-        return hidden
+        return self.decoder(x, memory, padding_mask(source_mask))
 
     def predict(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
+
+    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+        """The output over these words alone."""
+        return self.output.narrowed(ids)
 
     def side_loss(self, source_mask: Bool[Tensor, "B S"], target_mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
         """How unevenly the last reading kept the experts busy: config.balance times the mean of all layers' balances, real words alone.
@@ -138,11 +146,17 @@ class Transformer(nn.Module):
     # --- writing one word at a time: search ---
 
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
-        return TransformerState(tuple(self.decoder.project(self.encode(source, source_mask))), source_mask)
+        projected = self.decoder.project(self.encode(source, source_mask))
+        memory = tuple((keys.contiguous(), values.contiguous()) for keys, values in projected)  # read at every step
+        nothing = memory[0][0].new_empty(*memory[0][0].shape[:2], 0, 1, self.config.width // self.config.heads)
+        begin, slots = source.new_zeros(len(source)), source.new_empty(len(source), 0)
+        return TransformerState(memory, source_mask, ((nothing, nothing),) * len(memory), begin, slots)
 
-    def step(self, state: TransformerState, tokens: Int[Tensor, "B"]) -> Step:
-        position = 0 if state.past is None else state.past[0][0].shape[2]
-        x = self.target_positions(self.target_embedding(tokens[:, None]) * self.scale, position)
-        past = None if state.past is None else list(state.past)
-        hidden, present = self.decoder(self.dropout(x), list(state.memory), padding_mask(state.memory_mask), past=past)
-        return Step(self.predict(hidden[:, 0]), TransformerState(state.memory, state.memory_mask, tuple(present)))
+    def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
+        past, slots, column = open_column(state.past, state.slots, state.position)
+        words = self.target_embedding(tokens.view(len(state.position), -1)) * self.scale
+        x = self.target_positions(words, state.position[:, None])
+        memory_mask = as_numbers(padding_mask(state.memory_mask), words)
+        hidden = self.decoder.step(x, state.memory, memory_mask, past, column)
+        logits = (output or self.output).scores(hidden.flatten(0, 1))
+        return Step(logits, replace(state, past=past, position=state.position + 1, slots=slots))

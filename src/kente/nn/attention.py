@@ -16,11 +16,18 @@ from torch import Tensor, nn
 
 from kente.nn.dropout import drop
 from kente.nn.masks import causal_mask
+from kente.nn.past import Column, Past
 
-Turn = Callable[[Tensor, int], Tensor]
-"""(x, start) -> x: marks queries and keys (B, H, T, K) with where they stand, the first at `start`; positions.Rotary."""
+Turn = Callable[..., Tensor]
+"""(x, positions) -> x: marks queries and keys (B, H, T, K) with where they stand, by default 0, 1, 2, ...; positions.Rotary."""
 MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
 """How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
+
+
+Mask = Bool[Tensor, "..."] | Float[Tensor, "..."] | None
+"""True = may look. Or, ready to be added to many scores: 0 = may look, -inf = may not; `masks.as_numbers`. None = may look everywhere."""
+FEW_QUERIES, MANY_HEADS = 8, 64
+"""Where the fused kernel is left aside: as many queries of one head at most, as many heads of all sentences at least."""
 
 
 def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
@@ -28,20 +35,22 @@ def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) 
     return queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
 
 
+def hide(scores: Float[Tensor, "..."], mask: Mask) -> Float[Tensor, "..."]:
+    """Scores where one may look, -inf where not."""
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+
+
 def attend(
-    scores: Float[Tensor, "*B T S"],
-    values: Float[Tensor, "*B S K"],
-    mask: Bool[Tensor, "..."] | None = None,
-    dropout: float = 0.0,
+    scores: Float[Tensor, "*B T S"], values: Float[Tensor, "*B S K"], mask: Mask = None, dropout: float = 0.0
 ) -> tuple[Float[Tensor, "*B T K"], Float[Tensor, "*B T S"]]:
     """c_j = sum_i a_ji v_i  with  a_j = softmax_i(score_ji). Returns (context, weights as used). Mask: True = may look."""
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = drop(scores.softmax(dim=-1), dropout)
+    weights = drop(hide(scores, mask).softmax(dim=-1), dropout)
     return weights @ values, weights
 
 
-def as_mask(mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) -> Bool[Tensor, "..."] | None:
+def as_mask(mask: Mask, causal: bool, queries: Tensor, keys: Tensor) -> Mask:
     """The mask itself, or `causal` written as one: queries are the last positions of the sequence the keys are from."""
     if not causal:
         return mask
@@ -52,7 +61,7 @@ def as_mask(mask: Tensor | None, causal: bool, queries: Tensor, keys: Tensor) ->
 
 def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
     """Cut each vector into one piece for each head."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
 def join_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
@@ -64,19 +73,33 @@ def multi_head(
     queries: Float[Tensor, "B H T K"],
     keys: Float[Tensor, "B H S K"],
     values: Float[Tensor, "B H S K"],
-    mask: Bool[Tensor, "..."] | None,
+    mask: Mask,
     *,
     causal: bool = False,
     dropout: float = 0.0,
     visible: bool = False,
+    apart: Tensor | None = None,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
-    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
-    if visible:
-        return attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys))
-    if dropout and queries.is_cpu:  # torch's fused kernel has no dropout there
-        context, _ = attend(dot_scores(queries, keys), values, as_mask(mask, causal, queries, keys), dropout)
-        return context, None
-    return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
+    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out.
+
+    How far keys are `apart` from queries is for those who feel distances; this does not.
+    """
+    no_kernel = dropout > 0 and queries.is_cpu  # torch's fused kernel has no dropout there
+    if not visible and not no_kernel and not _few(queries, keys):
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
+    mask = as_mask(mask, causal, queries, keys)
+    context, weights = attend(dot_scores(queries, keys), values, mask, 0.0 if visible else dropout)
+    return context, weights if visible else None
+
+
+def _few(queries: Tensor, keys: Tensor) -> bool:
+    """Few queries in many sentences and heads, as in writing word by word: on a CPU plain products are then faster than the fused kernel.
+
+    Below 400 multiplications torch has no fast product either.
+    """
+    (*batch, length, size), others = queries.shape, keys.shape[-2]
+    writing = queries.device.type == "cpu" and not torch.is_grad_enabled() and length <= FEW_QUERIES
+    return writing and math.prod(batch) >= MANY_HEADS and length * size * others >= 400
 
 
 def _xavier_blocks(weight: Tensor, width: int) -> None:
@@ -107,19 +130,26 @@ class SelfAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         *,
         causal: bool = False,
-        past: tuple[Tensor, Tensor] | None = None,
         visible: bool = False,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor | None]:
-        """Returns (context, (keys, values), weights). `past` holds the keys and values of earlier positions."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Returns (context, weights)."""
         queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
         if self.turn is not None:
-            start = 0 if past is None else past[0].shape[2]
-            queries, keys = self.turn(queries, start), self.turn(keys, start)
-        if past is not None:
-            keys, values = torch.cat([past[0], keys], dim=2), torch.cat([past[1], values], dim=2)
+            queries, keys = self.turn(queries), self.turn(keys)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
-        return self.output(join_heads(context)), (keys, values), weights
+        return self.output(join_heads(context)), weights
+
+    def step(self, x: Float[Tensor, "B G D"], past: Past, column: Column) -> Float[Tensor, "B G D"]:
+        """The context of one more position in each of a sentence's G rows. Writes its keys and values into `past`."""
+        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
+        if self.turn is not None:
+            where = column.position[:, None, None]
+            queries, keys = self.turn(queries, where), self.turn(keys, where)
+        keys, values = column.add(past[0], keys), column.add(past[1], values)
+        apart = None if self.meet is multi_head else column.apart
+        context, _ = self.meet(queries, keys, values, column.mask, apart=apart)
+        return self.output(join_heads(context))
 
 
 class CrossAttention(nn.Module):
@@ -144,7 +174,7 @@ class CrossAttention(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         memory: tuple[Tensor, Tensor],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
         *,
         visible: bool = False,
     ) -> tuple[Tensor, Tensor | None]:

@@ -133,12 +133,15 @@ class MultiStepAttention(nn.Module):
         self.output = NormalisedLinear(embedding, channels)
 
     def forward(
-        self, hidden: Float[Tensor, "B T C"], words: Float[Tensor, "B T E"], memory: Memory
-    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, "B T S"]]:
-        """Returns (h + c, weights); `words` are the embeddings g of the target read so far."""
-        queries = (self.query(hidden) + words) * SHRINK
+        self, hidden: Float[Tensor, "N T C"], words: Float[Tensor, "N T E"], memory: Memory
+    ) -> tuple[Float[Tensor, "N T C"], Float[Tensor, "N T S"]]:
+        """Returns (h + c, weights); `words` are the embeddings g of the target read so far.
+
+        There may be several rows for each sentence, as many for all and side by side: they ask their one source together.
+        """
+        queries = ((self.query(hidden) + words) * SHRINK).reshape(len(memory.keys), -1, words.shape[-1])
         context, weights = attend(queries @ memory.keys.mT, memory.values, memory.mask[:, None])
-        return (hidden + self.output(context)) * SHRINK, weights
+        return (hidden + self.output(context.view_as(words))) * SHRINK, weights.view(*words.shape[:2], -1)
 
 
 class DecoderLayer(nn.Module):
@@ -154,11 +157,11 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T C"],
-        past: Float[Tensor, "B R C"],
-        words: Float[Tensor, "B T E"],
+        x: Float[Tensor, "N T C"],
+        past: Float[Tensor, "N R C"],
+        words: Float[Tensor, "N T E"],
         memory: Memory,
-    ) -> tuple[Float[Tensor, "B T O"], Float[Tensor, "B R C"], Float[Tensor, "B T S"]]:
+    ) -> tuple[Float[Tensor, "N T O"], Float[Tensor, "N R C"], Float[Tensor, "N T S"]]:
         """Returns (x, past, weights). `past` holds the last k - 1 inputs before these; zeros are the edge of the sentence."""
         inputs = torch.cat([past, self.dropout(x)], dim=1)
         attended, weights = self.attention(self.convolution(inputs), words, memory)
@@ -180,8 +183,8 @@ class Decoder(nn.Module):
         return [words.new_zeros(len(words), *layer.reach) for layer in self.layers]  # type: ignore[misc]
 
     def forward(
-        self, words: Float[Tensor, "B T E"], past: list[Tensor], memory: Memory
-    ) -> tuple[Float[Tensor, "B T E"], list[Tensor], list[Tensor]]:
+        self, words: Float[Tensor, "N T E"], past: list[Tensor], memory: Memory
+    ) -> tuple[Float[Tensor, "N T E"], list[Tensor], list[Tensor]]:
         """Returns (hidden, past, weights), the last two for each layer."""
         x, present, seen = self.enter(words), [], []
         for layer, before in zip(self.layers, past, strict=True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 
@@ -17,3 +19,8 @@ def causal_mask(
 def padding_mask(mask: Bool[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
     """A mask over tokens, shaped so that it fits scores (B, H, T, S)."""
     return mask[:, None, None, :]
+
+
+def as_numbers(mask: Bool[Tensor, "*B"], like: Tensor) -> Float[Tensor, "*B"]:
+    """0 where one may look, -inf where not: to be added to the scores of many layers."""
+    return like.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)

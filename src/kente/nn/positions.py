@@ -1,6 +1,7 @@
 """How a network without recurrence knows where a word stands. Attention alone cannot tell ABC from BCA (lecture 000).
 
 Sinusoid and Learned add a code to the words. Rotary, Relative and Alibi act inside self-attention and know distances only.
+Words stand at 0, 1, 2, ... unless `positions` are given, in any shape that fits the words.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from kente.nn.attention import as_mask, attend, dot_scores
+from kente.nn.attention import Mask, as_mask, attend, dot_scores, hide
 
 
 def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -35,12 +36,12 @@ class Sinusoid(nn.Module):
         self.width = width
         self.register_buffer("table", sinusoid(256, width), persistent=False)
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        end = start + x.shape[1]
+    def forward(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "..."] | None = None) -> Float[Tensor, "B T D"]:
+        end = x.shape[1] if positions is None else int(positions.max()) + 1
         if end > len(self.table):
             with torch.inference_mode(False):  # grown while translating, it must still serve training
                 self.table = sinusoid(2 * end, self.width).to(self.table.device)
-        return x + self.table[start:end].to(x.dtype)
+        return x + (self.table[:end] if positions is None else self.table[positions]).to(x.dtype)
 
 
 class Learned(nn.Module):
@@ -51,15 +52,16 @@ class Learned(nn.Module):
         self.vectors = nn.Embedding(limit, width)
         nn.init.normal_(self.vectors.weight, std=0.02)
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
-        positions = torch.arange(start, start + x.shape[1], device=x.device)
+    def forward(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "..."] | None = None) -> Float[Tensor, "B T D"]:
+        if positions is None:
+            positions = torch.arange(x.shape[1], device=x.device)
         return x + self.vectors(positions.clamp(max=self.vectors.num_embeddings - 1))
 
 
 class Unplaced(nn.Module):
     """Adds nothing: for positions that act inside attention, and to show what happens without any."""
 
-    def forward(self, x: Float[Tensor, "B T D"], start: int = 0) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "..."] | None = None) -> Float[Tensor, "B T D"]:
         return x
 
 
@@ -79,12 +81,15 @@ class Rotary(nn.Module):
         self.register_buffer("sine", code[:, 0::2].contiguous(), persistent=False)
         self.register_buffer("cosine", code[:, 1::2].contiguous(), persistent=False)
 
-    def forward(self, x: Float[Tensor, "B H T K"], start: int = 0) -> Float[Tensor, "B H T K"]:
-        end = start + x.shape[2]
+    def forward(
+        self, x: Float[Tensor, "B H T K"], positions: Int[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B H T K"]:
+        end = x.shape[2] if positions is None else int(positions.max()) + 1
         if end > len(self.sine):
             with torch.inference_mode(False):  # grown while translating, it must still serve training
                 self._fill(2 * end, self.sine.device)
-        sine, cosine = self.sine[start:end].to(x.dtype), self.cosine[start:end].to(x.dtype)
+        where = slice(end) if positions is None else positions
+        sine, cosine = self.sine[where].to(x.dtype), self.cosine[where].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
 
@@ -116,15 +121,17 @@ class Relative(nn.Module):
         queries: Float[Tensor, "B H T K"],
         keys: Float[Tensor, "B H S K"],
         values: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None,
+        mask: Mask,
         *,
         causal: bool = False,
         dropout: float = 0.0,
         visible: bool = False,
+        apart: Int[Tensor, "..."] | None = None,
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
         """Attention in every head at once; with visible weights none is dropped out."""
-        clipped = distances(queries, keys).clamp(-self.reach, self.reach) + self.reach
-        row = clipped.expand(*queries.shape[:2], -1, -1)  # (B, H, T, S): which of the vectors
+        apart = distances(queries, keys) if apart is None else apart[:, None]
+        clipped = apart.clamp(-self.reach, self.reach) + self.reach
+        row = clipped.expand(*queries.shape[:3], -1)  # (B, H, T, S): which of the vectors
         by_distance = queries @ self.keys.weight.T / math.sqrt(queries.shape[-1])  # (B, H, T, 2 reach + 1)
         scores = dot_scores(queries, keys) + by_distance.gather(-1, row)
         mask = as_mask(mask, causal, queries, keys)
@@ -162,17 +169,18 @@ class Alibi(nn.Module):
         queries: Float[Tensor, "B H T K"],
         keys: Float[Tensor, "B H S K"],
         values: Float[Tensor, "B H S K"],
-        mask: Bool[Tensor, "..."] | None,
+        mask: Mask,
         *,
         causal: bool = False,
         dropout: float = 0.0,
         visible: bool = False,
+        apart: Int[Tensor, "..."] | None = None,
     ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
         """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
-        far = -self.slopes.to(queries.dtype)[:, None, None] * distances(queries, keys).abs()  # (H, T, S)
+        apart = distances(queries, keys)[None] if apart is None else apart
+        far = -self.slopes.to(queries.dtype)[:, None, None] * apart.abs()[:, None]  # (1 or B, H, T, S)
         mask = as_mask(mask, causal, queries, keys)
         if visible or (dropout and queries.is_cpu):  # torch's fused kernel has no dropout on a CPU
             context, weights = attend(dot_scores(queries, keys) + far, values, mask, 0.0 if visible else dropout)
             return context, weights if visible else None
-        far = far[None] if mask is None else far[None].masked_fill(~mask, -math.inf)
-        return F.scaled_dot_product_attention(queries, keys, values, far, dropout), None
+        return F.scaled_dot_product_attention(queries, keys, values, hide(far, mask), dropout), None

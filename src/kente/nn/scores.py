@@ -1,7 +1,7 @@
 """How a decoder's state is compared with the states of an encoder: the scores of the lectures beside each other.
 
 In each, a_i = softmax_j(e_ij) and c_i = sum_j a_ij v_j (`attention.attend`); what differs is e_ij, and what stands for v_j.
-`prepare` does once for a sentence what does not depend on the query.
+`prepare` does once for a sentence what does not depend on the query. Several queries may ask the same sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kente.nn.attention import attend
 
 
 class StateAttention(nn.Module, ABC):
-    """Attention of one query over a memory of states; `context` is the size of what it returns."""
+    """Attention of queries over a memory of states; `context` is the size of what it returns."""
 
     context: int
 
@@ -26,15 +26,16 @@ class StateAttention(nn.Module, ABC):
         """(keys, values), each (B, S, some size)."""
 
     @abstractmethod
-    def scores(self, query: Float[Tensor, "B Q"], keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B S"]:
-        """e_ij for every word j of the source."""
+    def scores(self, queries: Float[Tensor, "B G Q"], keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B G S"]:
+        """e_ij for every query i and every word j of its source."""
 
     def forward(
-        self, query: Float[Tensor, "B Q"], keys: Tensor, values: Tensor, mask: Bool[Tensor, "B S"]
-    ) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B S"]]:
-        """(context, weights)."""
-        context, weights = attend(self.scores(query, keys)[:, None], values, mask[:, None])
-        return context[:, 0], weights[:, 0]
+        self, queries: Float[Tensor, "N Q"], keys: Tensor, values: Tensor, mask: Bool[Tensor, "B S"]
+    ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "N S"]]:
+        """(contexts, weights). There may be several queries for each sentence, as many for all and side by side."""
+        grouped = queries.unflatten(0, (len(keys), -1))
+        contexts, weights = attend(self.scores(grouped, keys), values, mask[:, None])
+        return contexts.flatten(0, 1), weights.flatten(0, 1)
 
 
 @final
@@ -51,8 +52,8 @@ class Additive(StateAttention):
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.key(memory), memory
 
-    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        return self.energy(torch.tanh(self.query(query)[:, None] + keys))[..., 0]
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return self.energy(torch.tanh(self.query(queries)[:, :, None] + keys[:, None]))[..., 0]
 
 
 @final
@@ -67,8 +68,8 @@ class Bilinear(StateAttention):
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.key(memory), memory
 
-    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        return (keys @ query[..., None])[..., 0]
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (keys @ queries.mT).mT
 
 
 @final
@@ -83,8 +84,8 @@ class Dot(StateAttention):
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return memory, memory
 
-    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        return (keys @ query[..., None])[..., 0]
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (keys @ queries.mT).mT
 
 
 @final
@@ -101,5 +102,5 @@ class Projected(StateAttention):
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.key(memory), self.value(memory)
 
-    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
-        return (keys @ self.query(query)[..., None])[..., 0]
+    def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return (keys @ self.query(queries).mT).mT

@@ -5,17 +5,19 @@ Post-norm is the paper and the lectures:  x = norm(x + sublayer(x)).   Pre-norm 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
+from kente.nn.attention import CrossAttention, Mask, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
+from kente.nn.past import Column, Past
 
-Past = tuple[Tensor, Tensor]
+Memory = tuple[Tensor, Tensor]
+"""Keys and values of the source, (B, H, S, K) each."""
 
 
 class FeedForward(nn.Module):
@@ -111,7 +113,7 @@ class EncoderLayer(nn.Module):
         self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
     ) -> Float[Tensor, "B S D"]:
         """`seen`, when given, collects the attention weights (B, H, S, S)."""
-        context, _, weights = self.attention(self.attention_residual.enter(x), mask, visible=seen is not None)
+        context, weights = self.attention(self.attention_residual.enter(x), mask, visible=seen is not None)
         x = self.attention_residual.leave(x, context)
         if seen is not None:
             seen.append(weights)
@@ -130,24 +132,28 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        memory: Past,
+        memory: Memory,
         memory_mask: Bool[Tensor, "..."],
         *,
-        past: Past | None = None,
         seen: list[Tensor] | None = None,
-    ) -> tuple[Float[Tensor, "B T D"], Past]:
-        """Read positions that may look back only. With `past`, x is the one next position and the keys grow by it."""
-        assert past is None or x.shape[1] == 1
+    ) -> Float[Tensor, "B T D"]:
+        """Read positions that may look back only. `seen`, when given, collects the weights of both attentions."""
         visible = seen is not None
-        context, present, weights = self.attention(
-            self.attention_residual.enter(x), causal=past is None, past=past, visible=visible
-        )
+        context, weights = self.attention(self.attention_residual.enter(x), causal=True, visible=visible)
         x = self.attention_residual.leave(x, context)
         context, source_weights = self.cross(self.cross_residual.enter(x), memory, memory_mask, visible=visible)
         x = self.cross_residual.leave(x, context)
         if seen is not None:
             seen += [weights, source_weights]
-        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x))), present
+        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
+
+    def step(
+        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Mask, past: Past, column: Column
+    ) -> Float[Tensor, "B G D"]:
+        """One more position in each of a sentence's G rows, which ask their one source together."""
+        x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
+        x = self.cross_residual.leave(x, self.cross(self.cross_residual.enter(x), memory, memory_mask)[0])
+        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
 
 class Encoder(nn.Module):
@@ -174,21 +180,31 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
         self.norm = parts.norm() if parts.pre else nn.Identity()
 
-    def project(self, memory: Float[Tensor, "B S D"]) -> list[Past]:
+    def project(self, memory: Float[Tensor, "B S D"]) -> list[Memory]:
         """Each layer's keys and values of the source."""
         return [layer.cross.project(memory) for layer in self.layers]  # type: ignore[union-attr, operator]
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        memory: list[Past],
+        memory: list[Memory],
         memory_mask: Bool[Tensor, "..."],
         *,
-        past: list[Past] | None = None,
         seen: list[Tensor] | None = None,
-    ) -> tuple[Float[Tensor, "B T D"], list[Past]]:
-        present = []
-        for index, layer in enumerate(self.layers):
-            x, grown = layer(x, memory[index], memory_mask, past=None if past is None else past[index], seen=seen)
-            present.append(grown)
-        return self.norm(x), present
+    ) -> Float[Tensor, "B T D"]:
+        for layer, source in zip(self.layers, memory, strict=True):
+            x = layer(x, source, memory_mask, seen=seen)
+        return self.norm(x)
+
+    def step(
+        self,
+        x: Float[Tensor, "B G D"],
+        memory: Sequence[Memory],
+        memory_mask: Mask,
+        past: Sequence[Past],
+        column: Column,
+    ) -> Float[Tensor, "B G D"]:
+        """One more position, written into each layer's `past` at `column`."""
+        for layer, source, written in zip(self.layers, memory, past, strict=True):
+            x = layer.step(x, source, memory_mask, written, column)  # type: ignore[operator]
+        return self.norm(x)

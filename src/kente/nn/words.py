@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -21,6 +23,22 @@ class Words(nn.Embedding):
 
     def scores(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """logit_v = h . w_v (+ b_v)"""
+        return F.linear(hidden, self.weight, self.bias)
+
+    def narrowed(self, ids: Int[Tensor, "A"]) -> FewWords:
+        """The rows of these words alone."""
+        return FewWords(self.weight[ids], None if self.bias is None else self.bias[ids])
+
+
+@dataclass(frozen=True)
+class FewWords:
+    """Some rows of a table, to be compared with."""
+
+    weight: Tensor  # (A, D)
+    bias: Tensor | None  # (A,)
+
+    def scores(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B A"]:
+        """logit_a = h . w_a (+ b_a)"""
         return F.linear(hidden, self.weight, self.bias)
 
 
