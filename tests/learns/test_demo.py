@@ -20,6 +20,6 @@ def test_the_demo_trains_three_models_and_ends_with_their_page(tmp_path: Path):
     assert [system["name"] for system in numbers["systems"]] == ["gru", "gru-attention", "transformer"]
     fixed, attentive, transformer = numbers["systems"]
     assert fixed["why_no_attention"] and attentive["alignment"] and transformer["alignment"]
-    assert result["test"]["bleu"] > 0 and "nrefs:1" in result["test"]["signature"]
+    assert 0 <= result["test"]["bleu"] <= 100 and "nrefs:1" in result["test"]["signature"]
     assert any(str(page) in line for line in result["lines"]) and result["samples"][0]["source"] == "I am good"
     assert all(command.startswith("kente ") for command in result["next"])
