@@ -7,16 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from kente.decode.hypothesis import PERIODS, Living
+from kente.decode.answers import LOOP_REPEATS, LOOP_TOKENS, PERIODS, run_of_a_loop
+from kente.decode.hypothesis import Living
+
+__all__ = ["LOOP_REPEATS", "LOOP_TOKENS", "NEVER", "Rules", "forbid_repeats", "has_loop"]
 
 NEVER = -torch.inf
-LOOP_REPEATS = 4  # the same run of tokens this often in a row is a loop ...
-LOOP_TOKENS = 8  # ... if it is at least this long: "no no no no" and 10,000 spelt in digits are answers
-
-
-def _run_of_a_loop(period: int) -> int:
-    """Tokens in a row that equal the one `period` before them, from which on they are a loop."""
-    return max((LOOP_REPEATS - 1) * period, LOOP_TOKENS - period)
 
 
 class Rules:
@@ -39,7 +35,7 @@ class Rules:
         self.prefix = _padded(prefix or [[]] * len(source), device)  # (B, P), -1 where free
         self.caps = torch.maximum(caps, (self.prefix >= 0).sum(1))  # (B,) tokens before EOS at most
         self.first_cap = int(self.caps.min())
-        self.loop_runs = torch.tensor([_run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
+        self.loop_runs = torch.tensor([run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
         self.loops_forbidden = ~has_loop(source, source_mask)  # a source that repeats itself may be answered in kind
 
     def allow(self, logits: Tensor, living: Living) -> Tensor:
@@ -89,7 +85,7 @@ def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
     """Whether each row (B, S) holds what would be broken off as a loop in an answer; (B,)."""
     found = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
     for period in range(1, PERIODS + 1):
-        run = _run_of_a_loop(period)
+        run = run_of_a_loop(period)
         if tokens.shape[1] >= period + run:
             again = (tokens[:, period:] == tokens[:, :-period]) & mask[:, period:]
             found |= again.unfold(1, run, 1).all(-1).any(-1)
