@@ -66,18 +66,21 @@ def run_of_a_loop(period: int) -> int:
     return max((LOOP_REPEATS - 1) * period, LOOP_TOKENS - period)
 
 
-def longest_runs(ids: Sequence[int]) -> list[int]:
-    """For each period 1, 2, ... the most tokens in a row that equal the one so many before them."""
-    longest = []
-    for period in range(1, min(PERIODS, len(ids) - 1) + 1):
-        run = most = 0
-        for earlier, later in zip(ids, ids[period:], strict=False):
-            run = run + 1 if earlier == later else 0
-            most = max(most, run)
-        longest.append(most)
-    return longest
+def end_of_loop(ids: Sequence[int], beyond: int = 0, start: int = 0) -> tuple[int, int] | None:
+    """(place, period) of the first token from `start` on that makes a loop, or carries one on for `beyond` tokens; None without one.
+
+    A guarded search never writes a token that carries a loop on by one.
+    """
+    if len(ids) - len(set(ids)) < FEWEST_REPEATED + beyond:
+        return None
+    runs = [0] * (PERIODS + 1)
+    for place, token in enumerate(ids):
+        for period in range(1, min(PERIODS, place) + 1):
+            runs[period] = runs[period] + 1 if ids[place - period] == token else 0
+            if runs[period] >= run_of_a_loop(period) + beyond and place >= start:
+                return place, period
+    return None
 
 
-def has_loop(ids: Sequence[int], beyond: int = 0) -> bool:
-    """Whether it holds a loop: exactly what a guarded search breaks off, if it must go on for `beyond` = 1 token after it became one."""
-    return any(run >= run_of_a_loop(period) + beyond for period, run in enumerate(longest_runs(ids), start=1))
+FEWEST_REPEATED = min(map(run_of_a_loop, range(1, PERIODS + 1)))
+"""Tokens of any loop that stood there before: with fewer, there is none to look for."""
