@@ -386,6 +386,8 @@ class DecodeConfig:
     """Sampling: the same seed draws the same words."""
     batch_tokens: int = 4096
     """Source tokens (times beam) translated at once."""
+    engine: Literal["auto", "torch", "ctranslate2"] = _later("auto")
+    """What searches: torch carries every model, ctranslate2 most Transformers; auto is whichever was measured fastest here."""
 
     def __post_init__(self) -> None:
         _require(self.beam >= 1, f"decode.beam ({self.beam}) must be at least 1")

@@ -222,4 +222,6 @@ def vocabulary_map(always: Iterable[str], candidates: Mapping[str, Iterable[str]
 
 def _require_plain(token: str) -> None:
     if not token or any(mark in token for mark in " \t\n\r"):
-        raise UsageError(f"the token {token!r} cannot stand in a vocabulary map, which has no way to write blanks in it")
+        raise UsageError(
+            f"the token {token!r} cannot stand in a vocabulary map, which has no way to write blanks in it"
+        )

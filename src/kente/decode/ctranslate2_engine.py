@@ -5,6 +5,7 @@ What CTranslate2 has no way to do (reproducible sampling, the attention of every
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kente.config import DecodeConfig
-from kente.data.tokenizer import Tokenizers
+from kente.data.tokenizer import SPECIALS, Tokenizers
 from kente.decode.answers import Hypothesis, too_late
 from kente.decode.conversion import Numbers, names_of
-from kente.decode.ctranslate2_search import Asker, Candidate
+from kente.decode.ctranslate2_search import Asker, Candidate, Promise
 from kente.decode.engine import Deadline, Links, Question, batches, rows_for
 from kente.decode.library import ctranslate2
 
@@ -58,10 +59,14 @@ class CTranslate2Engine:
         self.names = names_of(max(tokenizers.source.size, tokenizers.target.size))
         self._loaded: dict[tuple[Numbers, int, int], Any] = {}  # shared by all layouts of this engine
 
+    @property
+    def name(self) -> str:
+        return f"CTranslate2 {self.layout.numbers}"
+
     def with_layout(self, layout: Layout) -> CTranslate2Engine:
         """The same models, set up otherwise."""
-        other = object.__new__(CTranslate2Engine)
-        other.__dict__ = {**self.__dict__, "layout": layout}
+        other = copy.copy(self)
+        other.layout = layout
         return other
 
     @property
@@ -73,11 +78,17 @@ class CTranslate2Engine:
             self._loaded[key] = ctranslate2().Translator(path, device="cpu", **settings)
         return self._loaded[key]
 
+    def keep(self, layout: Layout | None) -> None:
+        """Let go of all models but the one of this layout."""
+        for key in [*self._loaded]:
+            if layout is None or key != (layout.numbers, layout.workers, layout.threads):
+                del self._loaded[key]
+
     def search(
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:
         """Answers to the questions. Late, an answer is empty: a search that has not ended has nothing to show here."""
-        if config.sample or 2 * rows_for(config, n_best) >= self.vocabulary:
+        if not self._can(config, rows_for(config, n_best)):
             return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
         asker = Asker(self.translator, config, n_best, self.names, self.shortlist)
         found = dict(self._asked(asker, questions, deadline))
@@ -85,24 +96,27 @@ class CTranslate2Engine:
         answers = [[too_late()] for _ in questions]
         doubtful = []
         for place, candidates in found.items():
-            if asker.acceptable(questions[place], candidates):
-                answers[place] = asker.hypotheses(candidates)
+            if hypotheses := asker.answers(questions[place], candidates):
+                answers[place] = hypotheses
             else:
                 doubtful.append(place)
         if doubtful and not (deadline is not None and deadline()):
             again = asker.ask_again([questions[place] for place in doubtful], [found[place] for place in doubtful])
-            for place, hypotheses in zip(doubtful, again, strict=True):
+            for place, settled in zip(doubtful, again, strict=True):
                 # torch forbids loops at every step; CTranslate2 only those it was caught with
-                answers[place] = hypotheses or self.in_torch().search([questions[place]], config, n_best=n_best)[0]
+                answers[place] = settled or self.in_torch().search([questions[place]], config, n_best=n_best)[0]
         return answers
+
+    def _can(self, config: DecodeConfig, beam: int) -> bool:
+        """Whether CTranslate2 finds what our search would: not with draws, few words, or repeats forbidden, which disturb its beam's order."""
+        enough_words = 2 * beam + len(SPECIALS) <= self.vocabulary
+        return not config.sample and enough_words and (beam == 1 or not config.no_repeat)
 
     def _asked(
         self, asker: Asker, questions: Sequence[Question], deadline: Deadline | None
     ) -> Iterator[tuple[int, list[Candidate]]]:
         """(place of the question, candidates) as they come; the rest is missing once time is out."""
-        lengths = [len(question.source) + 1 for question in questions]
-        each = sum(lengths) / self.layout.workers  # no worker shall be idle
-        waiting = list(batches(lengths, min(self.layout.batch_tokens / asker.beam, each)))
+        waiting = self._batches(questions, asker.beam)
         at_once = len(waiting) if deadline is None else self.layout.workers  # what is asked for cannot be taken back
         for begin in range(0, len(waiting), max(1, at_once)):
             if deadline is not None and deadline():
@@ -114,10 +128,26 @@ class CTranslate2Engine:
             for places, promises in asked:
                 if deadline is not None and not _kept_in_time(promises, deadline):
                     return
-                yield from ((place, asker.read(promise)) for place, promise in zip(places, promises, strict=True))
+                yield from ((place, promise.kept()) for place, promise in zip(places, promises, strict=True))
+
+    def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
+        """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
+        lengths = [len(question.source) + 1 for question in questions]
+        each = sum(lengths) / self.layout.workers  # no worker shall be idle
+        tokens = min(self.layout.batch_tokens / beam, each)
+        free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
+        return [
+            [some[place] for place in batch]
+            for some in (free, begun)
+            for batch in batches([lengths[place] for place in some], tokens)
+        ]
 
     def _make_exact(self, asker: Asker, questions: Sequence[Question], found: dict[int, list[Candidate]]) -> None:
         """Read answers again where words that may not be written, or a forced beginning, take more than a trace of the probability."""
+        for place, candidates in found.items():
+            prefix = questions[place].prefix
+            if prefix and asker.beam > 1:  # right after it, CTranslate2 hardly lets an answer end
+                candidates.append(Candidate(prefix, 0.0, ended=True))
         everything = self.writes_unknown or asker.config.no_repeat > 0
         unsure = [place for place in found if everything or questions[place].prefix]
         if unsure:
@@ -129,8 +159,8 @@ class CTranslate2Engine:
         return self.in_torch().align(questions, answers)
 
 
-def _kept_in_time(promises: Sequence[Any], deadline: Deadline) -> bool:
-    while not all(promise.done() for promise in promises):
+def _kept_in_time(promises: Sequence[Promise], deadline: Deadline) -> bool:
+    while not all(promise.is_kept() for promise in promises):
         if deadline():
             return False
         time.sleep(POLL)

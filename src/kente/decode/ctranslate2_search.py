@@ -1,7 +1,7 @@
 """How CTranslate2 is asked, and its answers held to the rules of ours.
 
 It searches the way `search` does, and differs in four things, which are put right here:
-- it ranks answers by their mean log-probability: it is asked for all that it finished, and they are ranked anew by our score;
+- it divides log-probabilities by length^power: it is asked for all answers that it finished, and they are ranked anew by our score;
 - it shares out the probability of words that may not be written among the others: where that is more than a trace, answers are read again;
 - it has one greatest length for a batch and no end mark there: sentences that reach theirs are asked again, with it, and then ended;
 - it does not mind loops: a sentence whose answer holds one is asked again with that loop forbidden, until none is left.
@@ -22,10 +22,17 @@ from kente.decode.engine import Question, rows_for
 
 PATIENCE = 1.4
 """Answers finished before a beam stops, for each place in the beam: at 1, a better one that ends later is sometimes missed."""
+NEARLY = 0.75
+"""length^(0.75 power) grows with length as our ((5 + length) / 6)^power does around 15 tokens: of answers too many, the right ones go."""
+TRACE = 1e-6
+"""A power that changes nothing, but is not 0, at which a beam would stop at its first answer."""
 ROUNDS = 8
 """How often a sentence is asked again for the loops in its answers."""
 READ_TOKENS = 4096
 """Tokens read at once to take the log-probabilities of answers."""
+
+IMPOSSIBLE = -1e9
+"""Log-probability of an answer that holds what may not be written."""
 
 Loop = tuple[int, ...]
 
@@ -42,6 +49,26 @@ class Candidate:
         return self.log_probability / length_penalty(len(self.ids) + 1.0, power)
 
 
+class Promise:
+    """Answers to one question, when they come."""
+
+    def __init__(self, result: Any, power: float) -> None:
+        """`power` of the length by which CTranslate2 divides its scores."""
+        self._result, self._power = result, power
+
+    def is_kept(self) -> bool:
+        return bool(self._result.done())
+
+    def kept(self) -> list[Candidate]:
+        """What was promised, waited for."""
+        result, found = self._result.result(), []
+        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = [int(token) for token in tokens]
+            ended = bool(ids) and ids[-1] == EOS
+            found.append(Candidate(ids[:-1] if ended else ids, score * len(ids) ** self._power, ended))
+        return found
+
+
 class Asker:
     """Asks a ctranslate2.Translator for answers under one set of settings.
 
@@ -54,16 +81,17 @@ class Asker:
         self.translator, self.config, self.n_best, self.names = translator, config, n_best, names
         self.beam = rows_for(config, n_best)
         self.shortlist = shortlist
-        self.options = self._options()
 
-    def _options(self) -> dict[str, Any]:
-        by_sum = self.config.length_penalty == 0  # what is best can then no longer be beaten, and the beam stops at once
-        wanted = self.n_best if self.beam == 1 or by_sum else round(self.beam * PATIENCE)
+    def _options(self, patient: bool) -> dict[str, Any]:
+        """`patient`, a beam hands over all it finished; otherwise, where the longest sum wins, it stops when nothing can beat its best."""
+        power = NEARLY * self.config.length_penalty or (TRACE if patient else 0.0)
+        at_once = self.beam == 1 or power == 0
+        wanted = self.n_best if at_once else round(self.beam * PATIENCE)
         return {
             "beam_size": self.beam,
             "num_hypotheses": wanted,
             "patience": max(1.0, wanted / self.beam),
-            "length_penalty": 0 if self.beam == 1 or by_sum else 1,
+            "length_penalty": 0.0 if at_once else power,
             "no_repeat_ngram_size": self.config.no_repeat,
             "disable_unk": True,
             "min_decoding_length": 0,
@@ -74,81 +102,74 @@ class Asker:
 
     # ------------------------------------------------------------ asking
 
-    def ask(self, questions: Sequence[Question], longest: int, loops: Iterable[Loop] = ()) -> list[Any]:
-        """Promises of results, one for each question; answers have `longest` tokens at most, an end mark counted."""
+    def ask(self, questions: Sequence[Question], longest: int, loops: Iterable[Loop] | None = None) -> list[Promise]:
+        """Promises of answers, one for each question; they have `longest` tokens at most, an end mark counted, and none of `loops`."""
         prefixes = [self._tokens(question.prefix) for question in questions]
-        promises: list[Any] = self.translator.translate_batch(
+        options = self._options(patient=loops is not None)
+        promised = self.translator.translate_batch(
             [self._tokens(question.source) for question in questions],
             target_prefix=prefixes if any(prefixes) else None,
-            suppress_sequences=[self._tokens(never) for never in ((PAD,), (BOS,), *loops)],
+            suppress_sequences=[self._tokens(never) for never in ((PAD,), (BOS,), *(loops or ()))],
             max_decoding_length=max(1, longest),
             use_vmap=self.shortlist and not any(prefixes),  # its ids of a prefix would be those of another batch
             asynchronous=True,
-            **self.options,
+            **options,
         )
-        return promises
+        return [Promise(result, options["length_penalty"]) for result in promised]
 
     def _tokens(self, ids: Iterable[int]) -> list[str]:
         return [self.names[i] for i in ids]
 
-    def read(self, promise: Any) -> list[Candidate]:
-        """What was promised, best first by our score."""
-        result = promise.result()
-        mean = self.options["length_penalty"] == 1
-        found = []
-        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-            ids = [int(token) for token in tokens]
-            ended = bool(ids) and ids[-1] == EOS
-            found.append(Candidate(ids[:-1] if ended else ids, score * len(ids) if mean else score, ended))
-        return self.ranked(found)
-
-    def ranked(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        return sorted(candidates, key=lambda candidate: -candidate.score(self.config.length_penalty))
-
     # ------------------------------------------------------------ answers
 
-    def acceptable(self, question: Question, candidates: Sequence[Candidate], *, at_cap: bool = False) -> bool:
-        """Whether the best are what our search could have found. `at_cap`: they were asked for with their own greatest length."""
-        return all(
-            (candidate.ended or at_cap)
-            and len(candidate.ids) <= question.cap
-            and not (end_of_loop(candidate.ids, 1, len(question.prefix)) and guarded(question))
-            for candidate in candidates[: self.n_best]
-        )
-
-    def hypotheses(self, candidates: Sequence[Candidate]) -> list[Hypothesis]:
-        """The best of them as answers; none where the model's numbers are not numbers."""
-        numbers = [candidate for candidate in candidates if math.isfinite(candidate.log_probability)]
+    def best(self, good: Iterable[Candidate], bad: Iterable[Candidate] = ()) -> list[Candidate] | None:
+        """The best of the good ones; None if a bad one would come before the last of them."""
         power = self.config.length_penalty
-        best = [Hypothesis(c.ids, c.score(power), c.log_probability) for c in numbers[: self.n_best]]
-        return best or [no_answer()]
+        ranked = sorted(good, key=lambda candidate: -candidate.score(power))[: self.n_best]
+        bar = ranked[-1].score(power) if len(ranked) == self.n_best else -math.inf
+        return None if any(candidate.score(power) > bar for candidate in bad) else ranked
+
+    def answers(self, question: Question, candidates: Sequence[Candidate]) -> list[Hypothesis] | None:
+        """The answers our search would have found; None if CTranslate2 must be asked again to find out."""
+        best = self.best(*sort_out(question, candidates))
+        return None if best is None else [self._hypothesis(candidate) for candidate in best] or [no_answer()]
+
+    def _hypothesis(self, candidate: Candidate, warnings: tuple[str, ...] = ()) -> Hypothesis:
+        score = candidate.score(self.config.length_penalty)
+        return Hypothesis(candidate.ids, score, candidate.log_probability, candidate.ended, warnings)
 
     def ask_again(
         self, questions: Sequence[Question], before: Sequence[Sequence[Candidate]]
     ) -> list[list[Hypothesis] | None]:
-        """Answers where `before` were not acceptable: each asked with its own greatest length, loops forbidden; None where loops remain."""
+        """Answers where there were none in `before`: asked with each one's own greatest length, loops forbidden; None where loops remain."""
         answers: list[list[Hypothesis] | None] = [None] * len(questions)
-        waiting = dict(enumerate(before))
+        waiting = dict(enumerate(self.read_again(questions, before)))
+        known = {place: sort_out(questions[place], candidates)[0] for place, candidates in waiting.items()}
         loops: set[Loop] = set()
         for _ in range(ROUNDS):
-            for place, candidates in waiting.items():
-                loops |= self._loops(questions[place], candidates)
-            asked: dict[int, list[Candidate]] = {}
-            for places in self._alike(questions, waiting):
-                forbidden = loops if guarded(questions[places[0]]) else ()
-                group = [questions[place] for place in places]
-                for place, promise in zip(places, self.ask(group, group[0].cap, forbidden), strict=True):
-                    asked[place] = self.read(promise)
-            exact = self.read_again([questions[place] for place in asked], list(asked.values()))
-            waiting = {}
-            for place, candidates in zip(asked, exact, strict=True):
-                if self.acceptable(questions[place], candidates, at_cap=True):
-                    answers[place] = self._warned(questions[place], candidates)
-                else:
-                    waiting[place] = candidates
+            loops = loops.union(*(loops_in(questions[place], candidates) for place, candidates in waiting.items()))
+            waiting = self._asked(questions, list(waiting), loops)
+            for place, candidates in [*waiting.items()]:
+                good, bad = sort_out(questions[place], candidates, at_cap=True)
+                known[place] = [*{tuple(candidate.ids): candidate for candidate in (*known[place], *good)}.values()]
+                best = self.best(known[place], bad)
+                if best is not None:
+                    answers[place] = [self._hypothesis(c, warnings_of(questions[place], c)) for c in best]
+                    del waiting[place]
             if not waiting:
                 break
         return answers
+
+    def _asked(
+        self, questions: Sequence[Question], places: Iterable[int], loops: set[Loop]
+    ) -> dict[int, list[Candidate]]:
+        asked: dict[int, list[Candidate]] = {}
+        for alike in self._alike(questions, places):
+            group = [questions[place] for place in alike]
+            promises = self.ask(group, group[0].cap, loops if guarded(group[0]) else ())
+            asked |= zip(alike, [promise.kept() for promise in promises], strict=True)
+        exact = self.read_again([questions[place] for place in asked], list(asked.values()))
+        return dict(zip(asked, exact, strict=True))
 
     def _alike(self, questions: Sequence[Question], places: Iterable[int]) -> list[list[int]]:
         """Places of questions with one greatest length that may, or may not, be answered with a loop."""
@@ -157,33 +178,12 @@ class Asker:
             groups[questions[place].cap, guarded(questions[place])].append(place)
         return list(groups.values())
 
-    def _loops(self, question: Question, candidates: Iterable[Candidate]) -> set[Loop]:
-        """What must not be written for the loops in these answers to end in time: each loop one token too long, from each of its tokens on."""
-        found: set[Loop] = set()
-        if guarded(question):
-            for candidate in candidates:
-                if end := end_of_loop(candidate.ids, 1, len(question.prefix)):
-                    place, period = end
-                    length = period + run_of_a_loop(period) + 1
-                    cycle = candidate.ids[place + 1 - period : place + 1]
-                    found |= {tuple(cycle[(first + i) % period] for i in range(length)) for first in range(period)}
-        return found
-
-    def _warned(self, question: Question, candidates: Sequence[Candidate]) -> list[Hypothesis]:
-        """The best of them as answers, with what was done to them."""
-        answers = []
-        for candidate, answer in zip(candidates, self.hypotheses(candidates), strict=False):
-            looped = guarded(question) and end_of_loop(candidate.ids, 0, len(question.prefix)) is not None
-            warnings = (LOOPED,) * looped + (CUT,) * (not candidate.ended) + answer.warnings
-            answers.append(replace(answer, finished=answer.finished and candidate.ended, warnings=warnings))
-        return answers
-
     # ------------------------------------------------------------ the model's own numbers
 
     def read_again(
         self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
     ) -> list[list[Candidate]]:
-        """The candidates with log-probabilities over all words and to the end mark, best first."""
+        """The candidates with log-probabilities over all words and to the end mark."""
         pairs = [(q, c) for q, some in zip(questions, candidates, strict=True) for c in some]
         scored = self.translator.score_batch(
             [self._tokens(question.source) for question, _ in pairs],
@@ -193,9 +193,40 @@ class Asker:
             max_input_length=0,
         )
         exact = iter([replace(c, log_probability=sum(r.log_probs)) for (_, c), r in zip(pairs, scored, strict=True)])
-        return [self.ranked([next(exact) for _ in some]) for some in candidates]
+        return [[next(exact) for _ in some] for some in candidates]
+
+
+def sort_out(
+    question: Question, candidates: Iterable[Candidate], *, at_cap: bool = False
+) -> tuple[list[Candidate], list[Candidate]]:
+    """(good, bad): what our search could have written, and the rest. `at_cap`: one without an end was ended by its own greatest length."""
+    good: list[Candidate] = []
+    bad: list[Candidate] = []
+    for candidate in candidates:
+        fits = (candidate.ended or at_cap) and len(candidate.ids) <= question.cap
+        loops = end_of_loop(candidate.ids, 1, len(question.prefix)) is not None and guarded(question)
+        (good if fits and not loops else bad).append(candidate)
+    return [candidate for candidate in good if candidate.log_probability > IMPOSSIBLE], bad  # not NaN either
 
 
 def guarded(question: Question) -> bool:
     """Whether loops are broken off: a source that repeats itself may be answered in kind."""
     return end_of_loop(question.source) is None
+
+
+def loops_in(question: Question, candidates: Iterable[Candidate]) -> set[Loop]:
+    """What must not be written for the loops in these answers to end in time: each one token too long, from each of its tokens on."""
+    found: set[Loop] = set()
+    for candidate in candidates if guarded(question) else ():
+        if end := end_of_loop(candidate.ids, 1, len(question.prefix)):
+            place, period = end
+            length = period + run_of_a_loop(period) + 1
+            cycle = candidate.ids[place + 1 - period : place + 1]
+            found |= {tuple(cycle[(first + i) % period] for i in range(length)) for first in range(period)}
+    return found
+
+
+def warnings_of(question: Question, candidate: Candidate) -> tuple[str, ...]:
+    """What was done to an answer that was asked for again."""
+    looped = guarded(question) and end_of_loop(candidate.ids, 0, len(question.prefix)) is not None
+    return (LOOPED,) * looped + (CUT,) * (not candidate.ended)

@@ -32,6 +32,11 @@ class Question:
 class Engine(Protocol):
     """Answers questions, each as if it were alone."""
 
+    @property
+    def name(self) -> str:
+        """What an answer, or a number made from answers, is signed with."""
+        ...
+
     def search(
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:

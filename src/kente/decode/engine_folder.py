@@ -51,6 +51,17 @@ class EngineFolders:
         made_from = [FORMAT, used, manifest["model_sha256"], manifest["tokenizer_sha256"], self.vocabulary_map]
         return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
 
+    @property
+    def longest(self) -> int:
+        """Most tokens the model can write."""
+        return self._config.max_length - 1
+
+    @property
+    def _config(self) -> TransformerConfig:
+        config = self.run.config.model
+        assert isinstance(config, TransformerConfig), "`obstacle` was not asked"
+        return config
+
     def __call__(self, numbers: Numbers) -> Path:
         """The folder with this kind of numbers, whole; made now if there is none."""
         name = f"ctranslate2-{numbers}-{self.identity}"
@@ -72,8 +83,6 @@ class EngineFolders:
         yield Path(cache) / "kente" / "engines" / run
 
     def _make(self, home: Path, name: str, numbers: Numbers) -> Path:
-        config = self.run.config.model
-        assert isinstance(config, TransformerConfig), "asked for before `obstacle` was"
         home.mkdir(parents=True, exist_ok=True)
         part = home / f"{PART}{name}-{os.getpid()}-{threading.get_ident()}"
         shutil.rmtree(part, ignore_errors=True)
@@ -81,7 +90,7 @@ class EngineFolders:
         try:
             vocabularies = names_of(self.tokenizers.source.size), names_of(self.tokenizers.target.size)
             weights = self.run.arrays(self.checkpoint)
-            convert(config, weights, vocabularies, part, numbers=numbers, vocabulary_map=self.vocabulary_map)
+            convert(self._config, weights, vocabularies, part, numbers=numbers, vocabulary_map=self.vocabulary_map)
             _write_manifest(part)
             _put(part, home / name)
         finally:
@@ -92,7 +101,7 @@ class EngineFolders:
     def _let_go(self, home: Path) -> None:
         """Remove what older weights left, and what was never finished."""
         for path in home.iterdir():
-            stale = path.name.startswith("ctranslate2-") and not path.name.endswith(self.identity)
+            stale = path.name.startswith(("ctranslate2-", "speed-")) and self.identity not in path.name
             with contextlib.suppress(OSError):
                 abandoned = path.name.startswith(PART) and time.time() - path.stat().st_mtime > ABANDONED
                 if stale or abandoned:

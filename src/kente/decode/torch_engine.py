@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from kente.models.interface import Generator
 
 class TorchEngine:
     """A model, searched in torch."""
+
+    name = "torch"
 
     def __init__(self, model: Generator, device: str | torch.device = "cpu") -> None:
         self.model = model
@@ -35,13 +38,14 @@ class TorchEngine:
         with at_rest(self.model):
             for places in batches(lengths, config.batch_tokens // rows_for(config, n_best)):
                 batch = [questions[place] for place in places]
+                caps = [question.cap for question in batch]
                 found = search(
                     self.model,
                     *self._source(batch),
-                    config,
+                    replace(config, max_ratio=max(1, *caps)),  # the questions say how long answers may be
                     n_best=n_best,
                     prefix=[question.prefix for question in batch],
-                    max_lengths=[question.cap for question in batch],
+                    max_lengths=caps,
                     deadline=deadline,
                 )
                 for place, hypotheses in zip(places, found, strict=True):
