@@ -60,15 +60,17 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """The winner: a layout of CTranslate2, or torch (None); sentences a second of it, and of torch where that ran too."""
+    """The winner: a layout of CTranslate2, or torch (None); sentences a second of it, and of torch where that ran too. 0 is unmeasured."""
 
     layout: Layout | None
-    pace: float
+    pace: float = 0.0
     torch_pace: float | None = None
 
     def __str__(self) -> str:
-        rival = f" (torch: {self.torch_pace:,.0f})" if self.torch_pace and self.layout else ""
         who = "torch" if self.layout is None else f"CTranslate2, {self.layout}"
+        if not self.pace:
+            return f"{who} (not measured: the run has no validation set)"
+        rival = f" (torch: {self.torch_pace:,.0f})" if self.torch_pace and self.layout else ""
         return f"{who}: {self.pace:,.0f} sentences/s when measured here{rival}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -152,7 +154,7 @@ class Fastest:
         pairs = self._pairs(SAMPLED)
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
         if not pairs:
-            return Choice(Layout("float32", workers, threads, config.batch_tokens), 0.0)
+            return Choice(Layout("float32", workers, threads, config.batch_tokens))
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, pairs, self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]

@@ -145,16 +145,17 @@ class Asker:
         answers: list[list[Hypothesis] | None] = [None] * len(questions)
         waiting = dict(enumerate(self.read_again(questions, before)))
         known = {place: sort_out(questions[place], candidates)[0] for place, candidates in waiting.items()}
-        loops: set[Loop] = set()
+        loops: dict[int, set[Loop]] = defaultdict(set)
         for _ in range(ROUNDS):
-            loops = loops.union(*(loops_in(questions[place], candidates) for place, candidates in waiting.items()))
-            waiting = self._asked(questions, list(waiting), loops)
+            for place, candidates in waiting.items():
+                loops[place] |= loops_in(questions[place], candidates)
+            waiting = self._asked(questions, list(waiting), set().union(*loops.values()))
             for place, candidates in [*waiting.items()]:
                 good, bad = sort_out(questions[place], candidates, at_cap=True)
                 known[place] = [*{tuple(candidate.ids): candidate for candidate in (*known[place], *good)}.values()]
                 best = self.best(known[place], bad)
                 if best is not None:
-                    answers[place] = [self._hypothesis(c, warnings_of(questions[place], c)) for c in best]
+                    answers[place] = [self._hypothesis(c, warnings_of(c, bool(loops[place]))) for c in best]
                     del waiting[place]
             if not waiting:
                 break
@@ -166,8 +167,9 @@ class Asker:
         asked: dict[int, list[Candidate]] = {}
         for alike in self._alike(questions, places):
             group = [questions[place] for place in alike]
-            promises = self.ask(group, group[0].cap, loops if guarded(group[0]) else ())
-            asked |= zip(alike, [promise.kept() for promise in promises], strict=True)
+            cap, forbidden = group[0].cap, loops if guarded(group[0]) else ()
+            for place, promise in zip(alike, self.ask(group, cap + 1, forbidden), strict=True):
+                asked[place] = [c if c.ended else replace(c, ids=c.ids[:cap]) for c in promise.kept()]
         exact = self.read_again([questions[place] for place in asked], list(asked.values()))
         return dict(zip(asked, exact, strict=True))
 
@@ -204,8 +206,7 @@ def sort_out(
     bad: list[Candidate] = []
     for candidate in candidates:
         fits = (candidate.ended or at_cap) and len(candidate.ids) <= question.cap
-        loops = end_of_loop(candidate.ids, 1, len(question.prefix)) is not None and guarded(question)
-        (good if fits and not loops else bad).append(candidate)
+        (bad if not fits or loops_in(question, [candidate]) else good).append(candidate)
     return [candidate for candidate in good if candidate.log_probability > IMPOSSIBLE], bad  # not NaN either
 
 
@@ -217,8 +218,9 @@ def guarded(question: Question) -> bool:
 def loops_in(question: Question, candidates: Iterable[Candidate]) -> set[Loop]:
     """What must not be written for the loops in these answers to end in time: each one token too long, from each of its tokens on."""
     found: set[Loop] = set()
-    for candidate in candidates if guarded(question) else ():
-        if end := end_of_loop(candidate.ids, 1, len(question.prefix)):
+    for candidate in candidates:
+        end = end_of_loop(candidate.ids[: question.cap], 1, len(question.prefix))
+        if end is not None and guarded(question):
             place, period = end
             length = period + run_of_a_loop(period) + 1
             cycle = candidate.ids[place + 1 - period : place + 1]
@@ -226,7 +228,7 @@ def loops_in(question: Question, candidates: Iterable[Candidate]) -> set[Loop]:
     return found
 
 
-def warnings_of(question: Question, candidate: Candidate) -> tuple[str, ...]:
-    """What was done to an answer that was asked for again."""
-    looped = guarded(question) and end_of_loop(candidate.ids, 0, len(question.prefix)) is not None
-    return (LOOPED,) * looped + (CUT,) * (not candidate.ended)
+def warnings_of(candidate: Candidate, looped: bool) -> tuple[str, ...]:
+    """What was done to an answer that was asked for again, where another was `looped`."""
+    broken_off = looped and end_of_loop(candidate.ids) is not None
+    return (LOOPED,) * broken_off + (CUT,) * (not candidate.ended)
