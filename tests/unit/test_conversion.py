@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -189,5 +190,16 @@ def test_names_of_tokens_are_safe_in_every_file() -> None:
     assert vocabulary_map(names_of(300), {name: names_of(300) for name in names_of(300)}).count("\n") == 301
 
 
-def test_the_library_can_be_had_where_torch_was_imported_first() -> None:
-    assert "torch" in sys.modules and ctranslate2().Translator
+def test_describing_a_model_neither_imports_torch_nor_hides_it_from_others() -> None:
+    code = """
+import subprocess
+import sys
+from kente.decode.library import ctranslate2, specifications
+specs = specifications()
+assert "torch" not in sys.modules and specs.TransformerSpec.from_config(2, 4).encoder
+assert not specs.model_spec.torch_is_available and "ctranslate2.specs" not in sys.modules
+assert ctranslate2().specs.model_spec.torch_is_available and "torch" in sys.modules
+assert specifications() is ctranslate2().specs
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

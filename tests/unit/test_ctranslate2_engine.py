@@ -181,7 +181,7 @@ def test_the_best_few_come_in_the_order_of_our_score(tmp_path: Path) -> None:
     assert sum(a[0].ids == b[0].ids for a, b in zip(found, wanted, strict=True)) >= 0.8 * len(questions)
     for hypotheses in found:
         scores = [h.score for h in hypotheses]
-        assert scores == sorted(scores, reverse=True) and len({tuple(h.ids) for h in hypotheses}) == 3
+        assert scores == sorted(scores, reverse=True) and len({tuple(h.ids) for h in hypotheses}) == len(hypotheses)
         assert scores == pytest.approx([h.log_probability / length_penalty(len(h.ids) + 1.0, 1.0) for h in hypotheses])
 
 

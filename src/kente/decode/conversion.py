@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kente.config import ModelConfig, TransformerConfig
 from kente.data.tokenizer import BOS, EOS, UNK
-from kente.decode.library import ctranslate2
+from kente.decode.library import specifications
 from kente.errors import RunError, UsageError
 
 Numbers = Literal["float32", "int8"]
@@ -83,7 +83,7 @@ def convert(
 
 
 def _specification(config: TransformerConfig) -> Any:
-    specs = ctranslate2().specs
+    specs = specifications()
     activations = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "swiglu": specs.Activation.SWISH}
     alike = {
         "num_heads": config.heads,

@@ -96,15 +96,15 @@ class CTranslate2Engine:
         answers = [[too_late()] for _ in questions]
         doubtful = []
         for place, candidates in found.items():
-            if hypotheses := asker.answers(questions[place], candidates):
-                answers[place] = hypotheses
+            settled = asker.answers(questions[place], candidates)
+            if settled is not None:
+                answers[place] = settled
             else:
                 doubtful.append(place)
         if doubtful and not (deadline is not None and deadline()):
             again = asker.ask_again([questions[place] for place in doubtful], [found[place] for place in doubtful])
-            for place, settled in zip(doubtful, again, strict=True):
-                # torch forbids loops at every step; CTranslate2 only those it was caught with
-                answers[place] = settled or self.in_torch().search([questions[place]], config, n_best=n_best)[0]
+            for place, hypotheses in zip(doubtful, again, strict=True):
+                answers[place] = hypotheses
         return answers
 
     def _can(self, config: DecodeConfig, beam: int) -> bool:

@@ -138,28 +138,38 @@ class Asker:
         score = candidate.score(self.config.length_penalty)
         return Hypothesis(candidate.ids, score, candidate.log_probability, candidate.ended, warnings)
 
-    def ask_again(
-        self, questions: Sequence[Question], before: Sequence[Sequence[Candidate]]
-    ) -> list[list[Hypothesis] | None]:
-        """Answers where there were none in `before`: asked with each one's own greatest length, loops forbidden; None where loops remain."""
-        answers: list[list[Hypothesis] | None] = [None] * len(questions)
+    def ask_again(self, questions: Sequence[Question], before: Sequence[Sequence[Candidate]]) -> list[list[Hypothesis]]:
+        """Answers where there were none in `before`: each asked for with its own greatest length and loops forbidden."""
         waiting = dict(enumerate(self.read_again(questions, before)))
         known = {place: sort_out(questions[place], candidates)[0] for place, candidates in waiting.items()}
         loops: dict[int, set[Loop]] = defaultdict(set)
         for _ in range(ROUNDS):
             for place, candidates in waiting.items():
                 loops[place] |= loops_in(questions[place], candidates)
-            waiting = self._asked(questions, list(waiting), set().union(*loops.values()))
-            for place, candidates in [*waiting.items()]:
+            asked = self._asked(questions, list(waiting), set().union(*loops.values()))
+            waiting = {}
+            for place, candidates in asked.items():
                 good, bad = sort_out(questions[place], candidates, at_cap=True)
-                known[place] = [*{tuple(candidate.ids): candidate for candidate in (*known[place], *good)}.values()]
-                best = self.best(known[place], bad)
-                if best is not None:
-                    answers[place] = [self._hypothesis(c, warnings_of(c, bool(loops[place]))) for c in best]
-                    del waiting[place]
+                known[place] = distinct(known[place], good)
+                if self.best(known[place], bad) is None:
+                    waiting[place] = candidates
             if not waiting:
                 break
-        return answers
+        for place, broken in zip(waiting, self._broken_off(questions, waiting), strict=True):
+            known[place] = distinct(known[place], broken)
+        return [self._final(known[place], bool(loops[place])) for place in known]
+
+    def _final(self, candidates: Sequence[Candidate], looped: bool) -> list[Hypothesis]:
+        best = self.best(candidates) or []
+        return [self._hypothesis(candidate, warnings_of(candidate, looped)) for candidate in best] or [no_answer()]
+
+    def _broken_off(self, questions: Sequence[Question], waiting: dict[int, list[Candidate]]) -> list[list[Candidate]]:
+        """Answers that find ever new loops, up to the first of them."""
+        stumps = []
+        for place, candidates in waiting.items():
+            ends = [(c, end_of_loop(c.ids, 1, len(questions[place].prefix))) for c in candidates]
+            stumps.append([Candidate(c.ids[: end[0]], 0.0, ended=False) for c, end in ends if end is not None])
+        return self.read_again([questions[place] for place in waiting], stumps)
 
     def _asked(
         self, questions: Sequence[Question], places: Iterable[int], loops: set[Loop]
@@ -208,6 +218,11 @@ def sort_out(
         fits = (candidate.ended or at_cap) and len(candidate.ids) <= question.cap
         (bad if not fits or loops_in(question, [candidate]) else good).append(candidate)
     return [candidate for candidate in good if candidate.log_probability > IMPOSSIBLE], bad  # not NaN either
+
+
+def distinct(*lists: Iterable[Candidate]) -> list[Candidate]:
+    """All of them, one for each answer."""
+    return [*{tuple(candidate.ids): candidate for some in lists for candidate in some}.values()]
 
 
 def guarded(question: Question) -> bool:
