@@ -96,14 +96,14 @@ class CTranslate2Engine:
         answers = [[too_late()] for _ in questions]
         doubtful = []
         for place, candidates in found.items():
-            settled = asker.answers(questions[place], candidates)
-            if settled is not None:
-                answers[place] = settled
+            at_once = asker.answers(questions[place], candidates)
+            if at_once is not None:
+                answers[place] = at_once
             else:
                 doubtful.append(place)
         if doubtful and not (deadline is not None and deadline()):
-            again = asker.ask_again([questions[place] for place in doubtful], [found[place] for place in doubtful])
-            for place, hypotheses in zip(doubtful, again, strict=True):
+            settled = asker.settle([questions[place] for place in doubtful], [found[place] for place in doubtful])
+            for place, hypotheses in zip(doubtful, settled, strict=True):
                 answers[place] = hypotheses
         return answers
 

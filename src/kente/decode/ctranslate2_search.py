@@ -3,7 +3,7 @@
 It searches the way `search` does, and differs in four things, which are put right here:
 - it divides log-probabilities by length^power: it is asked for all answers that it finished, and they are ranked anew by our score;
 - it shares out the probability of words that may not be written among the others: where that is more than a trace, answers are read again;
-- it has one greatest length for a batch and no end mark there: sentences that reach theirs are asked again, with it, and then ended;
+- it has one greatest length for a batch and no end mark there: answers beyond their own are cut and ended;
 - it does not mind loops: a sentence whose answer holds one is asked again with that loop forbidden, until none is left.
 """
 
@@ -138,26 +138,43 @@ class Asker:
         score = candidate.score(self.config.length_penalty)
         return Hypothesis(candidate.ids, score, candidate.log_probability, candidate.ended, warnings)
 
-    def ask_again(self, questions: Sequence[Question], before: Sequence[Sequence[Candidate]]) -> list[list[Hypothesis]]:
-        """Answers where there were none in `before`: each asked for with its own greatest length and loops forbidden."""
-        waiting = dict(enumerate(self.read_again(questions, before)))
-        known = {place: sort_out(questions[place], candidates)[0] for place, candidates in waiting.items()}
+    def settle(
+        self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
+    ) -> list[list[Hypothesis]]:
+        """Answers where the candidates held none: cut at their greatest length and ended there; with loops, asked again, loops forbidden."""
+        if self.beam > 1:  # other lengths, other beams: ask with the right one
+            candidates = self._asked_each(questions, [frozenset()] * len(questions))
+        found = dict(enumerate(self._cut(questions, candidates)))
+        known: dict[int, list[Candidate]] = defaultdict(list)
         loops: dict[int, set[Loop]] = defaultdict(set)
-        for _ in range(ROUNDS):
-            for place, candidates in waiting.items():
-                loops[place] |= loops_in(questions[place], candidates)
-            asked = self._asked(questions, list(waiting), set().union(*loops.values()))
-            waiting = {}
-            for place, candidates in asked.items():
-                good, bad = sort_out(questions[place], candidates, at_cap=True)
+        for round_ in range(ROUNDS + 1):
+            looping = {}
+            for place, some in found.items():
+                good, bad = sort_out(questions[place], some, at_cap=True)
                 known[place] = distinct(known[place], good)
                 if self.best(known[place], bad) is None:
-                    waiting[place] = candidates
-            if not waiting:
+                    looping[place] = some
+                    loops[place] |= loops_in(questions[place], some)
+            if not looping or round_ == ROUNDS:
                 break
-        for place, broken in zip(waiting, self._broken_off(questions, waiting), strict=True):
-            known[place] = distinct(known[place], broken)
-        return [self._final(known[place], bool(loops[place])) for place in known]
+            group = [questions[place] for place in looping]
+            asked = self._asked_each(group, [frozenset(loops[place]) for place in looping])
+            found = dict(zip(looping, self._cut(group, asked), strict=True))
+        for place, some in zip(looping, self._broken_off(questions, looping), strict=True):
+            known[place] = distinct(known[place], some)
+        return [self._final(known[place], bool(loops[place])) for place in range(len(questions))]
+
+    def _asked_each(self, questions: Sequence[Question], loops: Sequence[frozenset[Loop]]) -> list[list[Candidate]]:
+        """Candidates for each question, found in a beam that no neighbour has touched: with its own greatest length, and only its own loops
+        forbidden. Without a beam there is nothing to touch."""
+        alike: dict[Any, list[int]] = defaultdict(list)
+        for place, question in enumerate(questions):
+            alike[(question.cap, loops[place]) if self.beam > 1 else None].append(place)
+        promises: dict[int, Promise] = {}
+        for places in alike.values():
+            group, never = [questions[place] for place in places], frozenset().union(*(loops[p] for p in places))
+            promises |= zip(places, self.ask(group, max(q.cap for q in group) + 1, never), strict=True)
+        return [promises[place].kept() for place in range(len(questions))]
 
     def _final(self, candidates: Sequence[Candidate], looped: bool) -> list[Hypothesis]:
         best = self.best(candidates) or []
@@ -171,24 +188,13 @@ class Asker:
             stumps.append([Candidate(c.ids[: end[0]], 0.0, ended=False) for c, end in ends if end is not None])
         return self.read_again([questions[place] for place in waiting], stumps)
 
-    def _asked(
-        self, questions: Sequence[Question], places: Iterable[int], loops: set[Loop]
-    ) -> dict[int, list[Candidate]]:
-        asked: dict[int, list[Candidate]] = {}
-        for alike in self._alike(questions, places):
-            group = [questions[place] for place in alike]
-            cap, forbidden = group[0].cap, loops if guarded(group[0]) else ()
-            for place, promise in zip(alike, self.ask(group, cap + 1, forbidden), strict=True):
-                asked[place] = [c if c.ended else replace(c, ids=c.ids[:cap]) for c in promise.kept()]
-        exact = self.read_again([questions[place] for place in asked], list(asked.values()))
-        return dict(zip(asked, exact, strict=True))
-
-    def _alike(self, questions: Sequence[Question], places: Iterable[int]) -> list[list[int]]:
-        """Places of questions with one greatest length that may, or may not, be answered with a loop."""
-        groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
-        for place in places:
-            groups[questions[place].cap, guarded(questions[place])].append(place)
-        return list(groups.values())
+    def _cut(self, questions: Sequence[Question], candidates: Sequence[Iterable[Candidate]]) -> list[list[Candidate]]:
+        """Candidates up to their greatest length, with the model's own numbers: what is longer was not ended by the model."""
+        shorter = [
+            distinct(c if len(c.ids) <= q.cap else replace(c, ids=c.ids[: q.cap], ended=False) for c in some)
+            for q, some in zip(questions, candidates, strict=True)
+        ]
+        return self.read_again(questions, shorter)
 
     # ------------------------------------------------------------ the model's own numbers
 
