@@ -26,6 +26,7 @@ from kente.data.grammar import generate
 from kente.decode import choosing
 from kente.decode.choosing import Choice, Fastest, Work
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
+from kente.decode.engine import Question
 from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translation, Translator
@@ -297,12 +298,19 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     for texts, beam in ((lines[:1], 1), (lines[:9], 1), (lines[:2], 3), (lines[:20], 1)):
         translator.translate(texts, beam=beam)
     measured = [said.partition("(")[2].rstrip(")") for said in listener.said if said.startswith("measuring")]
-    assert measured == ["few sentences, beam 1", "many sentences, beam 1", "few sentences, beam 3"]
+    assert measured == ["few sentences, beam 1", "many sentences, beam 1, torch too", "few sentences, beam 3"]
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
 
 
 @pytest.mark.parametrize(
-    "broken", ["", "[]", "nonsense", '{"few sentences, beam 1": {"layout": {"numbers": "int8", "legs": 4}}}']
+    "broken",
+    [
+        "",
+        "[]",
+        "nonsense",
+        '{"few sentences, beam 1": {"layout": {"numbers": "int8", "legs": 4}}}',
+        '{"few sentences, beam 1": {"layout": {"numbers": "int7"}, "pace": 1, "torch_pace": null}}',
+    ],
 )
 def test_a_note_that_cannot_be_read_is_measured_anew(run: Path, broken: str, lines: list[str]) -> None:
     engine = fastest(run, beam=1)
@@ -311,6 +319,34 @@ def test_a_note_that_cannot_be_read_is_measured_anew(run: Path, broken: str, lin
     listener = Listener()
     api.load(run, beam=1, threads=2, reporter=listener).translate(lines[0])
     assert listener.said[0].startswith("measuring engines")
+
+
+def test_torch_is_imported_to_race_only_for_a_file_that_may_repay_it(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    races: list[Work] = []
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice(Layout(), 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    for imported, count in ((True, 9), (False, 9), (False, 255), (False, 256), (False, 8)):
+        with monkeypatch.context() as patch:
+            if not imported:
+                patch.delitem(sys.modules, "torch")
+            engine = fastest(run, beam=1)
+            engine.fastest([Question([5], 3)] * count, DecodeConfig(beam=1))
+    assert [(work.many, work.torch) for work in races] == [
+        (True, True),
+        (True, False),
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    races.clear()
+    fastest(run, beam=1, engine="ctranslate2").fastest([Question([5], 3)] * 300, DecodeConfig(beam=1))
+    assert not races[0].torch
 
 
 def test_another_number_of_threads_is_another_race(run: Path) -> None:

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ from kente.runs import processor
 if TYPE_CHECKING:
     from kente.decode.torch_engine import TorchEngine
 
-FEW = 8
-"""Questions asked at once that someone waits for; more are a file to be got through."""
+FEW, BULK = 8, 256
+"""Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
 NOTICEABLE = 0.002
 """Nats a token that int8 may cost: some 0.05 BLEU. At 0.0046 a third of the answers changed, and BLEU fell by 0.2 (docs/decisions/004)."""
 MARGIN = 1.05
@@ -49,13 +50,14 @@ Pair = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class Work:
-    """What an engine is to be fastest at: few sentences at once or many, and how wide a beam."""
+    """What an engine is to be fastest at: few sentences at once or many, how wide a beam, and whether torch may be it."""
 
     many: bool
     beam: int
+    torch: bool = False
 
     def __str__(self) -> str:
-        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}"
+        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{', torch too' if self.torch else ''}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ class Choice:
         """What was remembered; None if it cannot be used."""
         try:
             layout = None if record["layout"] is None else Layout(**record["layout"])
-            return cls(layout, float(record["pace"]), record["torch_pace"])
+            usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
+            return cls(layout, float(record["pace"]), record["torch_pace"]) if usable else None
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -124,7 +127,9 @@ class Fastest:
 
     def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
         """The engine for such questions; measured now if that was not done before, and said."""
-        work = Work(len(questions) > FEW, rows_for(config, n_best))
+        many = len(questions) > FEW
+        torch = self.consider_torch and many and (len(questions) >= BULK or "torch" in sys.modules)
+        work = Work(many, rows_for(config, n_best), torch)
         if work not in self._engines:
             choice = self._remembered(work) or self._measured(work, config)
             layout = choice.layout
@@ -137,8 +142,8 @@ class Fastest:
     @property
     def _note(self) -> str:
         """One for each machine, and for whatever else changes the race."""
-        versions = ctranslate2().__version__, self.threads, self.consider_torch
-        machine = hashlib.sha256(json.dumps([processor(), *versions]).encode()).hexdigest()[:8]
+        circumstances = processor(), self.threads, ctranslate2().__version__
+        machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
         return f"speed-{machine}-{self.folders.identity}.json"
 
     def _remembered(self, work: Work) -> Choice | None:
@@ -153,13 +158,13 @@ class Fastest:
     def _measured(self, work: Work, config: DecodeConfig) -> Choice:
         pairs = self._pairs(SAMPLED)
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
-        if not pairs:
+        if not any(source for source, _ in pairs):
             return Choice(Layout("float32", workers, threads, config.batch_tokens))
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, pairs, self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
         choice = race.of_layouts(_layouts(work, self.threads, numbers, config))
-        if work.many and self.consider_torch:
+        if work.torch:
             choice = race.against_torch(choice, self.in_torch())
         self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
