@@ -42,8 +42,8 @@ MARGIN = 1.05
 """How many times faster int8 must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-HOPELESS = 3.0
-"""How many times slower than the best so far an engine may be before it is stopped."""
+HOPELESS = 5.0
+"""How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
 
@@ -247,14 +247,14 @@ class Race:
     def pace(self, engine: Engine, count: int, best: float = 0.0) -> float:
         """Sentences a second over `count` of them, which come round again where there are too few; at a hopeless pace it is stopped."""
         questions = list(islice(cycle(self.questions), count))
-        engine.search(questions[:2], self.config)  # what is slow only the first time
+        engine.search(questions[:1], self.config)  # what is slow only the first time
+        seconds = [self._seconds(engine, questions[1:2])]
+        alone = 20 if self.work.many else 1  # times slower that a sentence without company may be
+        if seconds[0] * best > HOPELESS * alone:
+            return 1 / seconds[0]
         if self.work.many:
             return count / self._seconds(engine, questions)
-        seconds: list[float] = []
-        for question in questions:
-            seconds.append(self._seconds(engine, [question]))
-            if sum(seconds) * best > HOPELESS * count:
-                break
+        seconds += [self._seconds(engine, [question]) for question in questions[2:]]
         return 1 / statistics.median(seconds)
 
     def _seconds(self, engine: Engine, questions: Sequence[Question]) -> float:
