@@ -4,6 +4,7 @@
 
 It is written under a temporary name, every file brought to the disk, the manifest last; read back and compared; then renamed
 once. The manifest holds the sha256 and size of every file and its own checksum, so that a damaged weight is never used.
+Finding and verifying checkpoints needs no torch, which takes seconds to import; it is imported where tensors are.
 """
 
 from __future__ import annotations
@@ -17,32 +18,35 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
 
 from kente.durable import PART, disk_errors, file_sha256, sync_folder, write_file
 from kente.errors import Diverged, RunError
 from kente.reporting import SILENT, Reporter
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 FORMAT = 1  # of the manifest; a reader refuses numbers above its own
 MANIFEST, STATE = "MANIFEST.json", "state.json"
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.(safetensors|json)")
 _DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
+    "torch.float64": "F64",
+    "torch.float32": "F32",
+    "torch.float16": "F16",
+    "torch.bfloat16": "BF16",
+    "torch.int64": "I64",
+    "torch.int32": "I32",
+    "torch.int16": "I16",
+    "torch.int8": "I8",
+    "torch.uint8": "U8",
+    "torch.bool": "BOOL",
 }
 
 
@@ -69,6 +73,8 @@ class Score:
 
 def tensor_bytes(tensor: Tensor) -> memoryview:
     """The values of a tensor in row-major order, without a copy when it is contiguous and on the CPU."""
+    import torch
+
     values: Any = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     return memoryview(values)
 
@@ -100,7 +106,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     check, a full disk is an OSError with its number, and tied tensors are simply written under each of their names.
     """
     for name, tensor in tensors.items():
-        if tensor.layout != torch.strided or tensor.dtype not in _DTYPES:
+        if str(tensor.layout) != "torch.strided" or str(tensor.dtype) not in _DTYPES:
             raise TypeError(f"{name} is a {tensor.layout} tensor of {tensor.dtype}, which safetensors cannot hold")
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # wide first keeps all aligned
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
@@ -108,7 +114,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     for name in order:
         tensor = tensors[name]
         start, end = end, end + tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        header[name] = {"dtype": _DTYPES[str(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     digest = hashlib.sha256()
@@ -237,14 +243,29 @@ class Checkpoint:
 
     def load(self, group: str, device: str | torch.device = "cpu") -> dict[str, Tensor]:
         """The tensors of one group, after their sha256 was found right. They may be mapped from the file: copy them to keep."""
-        manifest = self.manifest
-        if f"{group}.safetensors" not in manifest["files"]:
-            raise RunError(f"{self.path} holds no {group}; it holds {', '.join(self.groups)}")
-        path = self._verified(f"{group}.safetensors", manifest)
+        from safetensors.torch import load_file
+
+        path = self._verified_group(group)
         try:
             return dict(load_file(path, device=str(device)))
         except (SafetensorError, OSError) as error:
             raise RunError(f"{path} cannot be read: {error}") from None
+
+    def load_arrays(self, group: str) -> dict[str, NDArray[np.float32]]:
+        """Like `load`, in numpy and without torch."""
+        from safetensors.numpy import load_file
+
+        path = self._verified_group(group)
+        try:
+            return dict(load_file(path))
+        except (SafetensorError, OSError, KeyError, TypeError) as error:  # numpy lacks some of torch's types
+            raise RunError(f"{path} cannot be read: {error}") from None
+
+    def _verified_group(self, group: str) -> Path:
+        manifest = self.manifest
+        if f"{group}.safetensors" not in manifest["files"]:
+            raise RunError(f"{self.path} holds no {group}; it holds {', '.join(self.groups)}")
+        return self._verified(f"{group}.safetensors", manifest)
 
 
 def list_checkpoints(folder: Path) -> list[Checkpoint]:
@@ -334,7 +355,7 @@ def save_checkpoint(
 def _refuse_non_finite(step: int, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
     for group in ("model", "average"):
         for name, tensor in tensors.get(group, {}).items():
-            if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            if tensor.is_floating_point() and not tensor.isfinite().all():
                 raise Diverged(
                     f"{name} ({group}) is not finite at step {step:,}: not saved; the checkpoint before it stands"
                 )

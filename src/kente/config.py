@@ -392,6 +392,8 @@ class DecodeConfig:
     """Source tokens (times beam) translated at once."""
     shortlist: int = _later(0)
     """Weigh only words that training saw beside a sentence's words: so many for each (20 to 100), and the most frequent; 0 weighs all."""
+    engine: Literal["auto", "torch", "ctranslate2"] = _later("auto")
+    """What searches: torch carries every model, ctranslate2 most Transformers; auto is whichever was measured fastest here."""
 
     def __post_init__(self) -> None:
         _require(self.beam >= 1, f"decode.beam ({self.beam}) must be at least 1")

@@ -1,7 +1,9 @@
 """A run folder on disk: everything a training leaves behind, and everything a translator needs.
 
 RUN/  config.toml  tokenizer/  data/  checkpoints/step-00000123/  metrics.jsonl  samples.jsonl  plan.jsonl
-      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  shortlist.safetensors
+      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  shortlist.safetensors  engines/
+
+Opening a run needs no torch, which takes seconds to import; it is imported where tensors are.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
 import kente
 from kente.checkpoints import (
@@ -44,6 +46,9 @@ from kente.errors import DiskFull, NoRun, RunError
 from kente.reporting import SILENT, Reporter
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
     from kente.data.shortlist import Shortlist
     from kente.data.tokenizer import Tokenizers
 
@@ -51,7 +56,7 @@ __all__ = ["Checkpoint", "Run", "Score", "environment", "tensors_size", "weights
 
 CONFIG = "config.toml"
 SHORTLIST = "shortlist.safetensors"
-FOLDERS = ("checkpoints", "data", "tokenizer")
+FOLDERS = ("checkpoints", "data", "engines", "tokenizer")
 FILES = (
     CONFIG,
     "environment.json",
@@ -185,8 +190,7 @@ class Run:
             "model_sha256": config_hash(self.config.model),
             "tokenizer_sha256": self._tokenizer_sha256,
             "versions": _versions(),
-            "world_size": torch.distributed.get_world_size() if _distributed() else 1,
-            "threads": torch.get_num_threads(),
+            **_processes(),
         }
         return save_checkpoint(self._folder, step, tensors, state, about, keep=keep, reporter=reporter)
 
@@ -329,19 +333,34 @@ class Run:
             reporter.warn(f"{path} cannot be written: the shortlist will be learnt each time")
         return shortlist
 
+    def chosen(self, reporter: Reporter = SILENT) -> Checkpoint:
+        """The checkpoint to translate with: the best, its weights verified."""
+        checkpoint = self.best(reporter, groups=("model", "average"))
+        if checkpoint is None:
+            raise RunError(f"{self.path} has no checkpoint yet; continue it with `kente train --resume {self.path}`")
+        self._require_fit(checkpoint)
+        return checkpoint
+
+    def _require_fit(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.manifest["model_sha256"] != config_hash(self.config.model):
+            raise RunError(
+                f"the [model] settings in {self.path / CONFIG} are not those {checkpoint.path} was trained with"
+            )
+
+    def arrays(self, checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:
+        """The weights that `model` would have, in numpy: averaged where they are."""
+        return checkpoint.load_arrays("model") | (
+            checkpoint.load_arrays("average") if checkpoint.has("average") else {}
+        )
+
     def model(
         self, checkpoint: Checkpoint | None = None, device: str | torch.device = "cpu", averaged: bool = True
     ) -> nn.Module:
         """The trained network, ready to translate: of `checkpoint` or the best, with averaged weights where there are any."""
         from kente.models.build import build
 
-        checkpoint = checkpoint or self.best(groups=("model", "average"))
-        if checkpoint is None:
-            raise RunError(f"{self.path} has no checkpoint yet; continue it with `kente train --resume {self.path}`")
-        if checkpoint.manifest["model_sha256"] != config_hash(self.config.model):
-            raise RunError(
-                f"the [model] settings in {self.path / CONFIG} are not those {checkpoint.path} was trained with"
-            )
+        checkpoint = checkpoint or self.chosen()
+        self._require_fit(checkpoint)
         tokenizers = self.tokenizers(checkpoint)
         model = build(self.config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
         weights = checkpoint.load("average") if averaged and checkpoint.has("average") else {}
@@ -353,6 +372,8 @@ class Run:
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
     """Copy weights into a model, strictly: each tensor of the model once, under any of its names, and nothing besides."""
+    import torch
+
     wanted = model.state_dict(keep_vars=True)
     unknown = sorted(set(weights) - set(wanted))
     filled = {id(wanted[name]) for name in weights if name in wanted}
@@ -418,8 +439,13 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _distributed() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
+def _processes() -> dict[str, int]:
+    """How many processes train together, and with how many threads each."""
+    import torch
+
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    world = torch.distributed.get_world_size() if distributed else 1
+    return {"world_size": world, "threads": torch.get_num_threads()}
 
 
 @functools.cache
@@ -431,19 +457,30 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def environment() -> dict[str, Any]:
-    """What a result depends on besides the settings: versions and machine. No names of people, machines or folders."""
-    processor = platform.processor() or platform.machine()
+def processor() -> str:
+    """The make of the processor."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-        processor = names[0] if names else processor
+        if names:
+            return names[0]
+    return platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def environment() -> dict[str, Any]:
+    """What a result depends on besides the settings: versions and machine. No names of people, machines or folders."""
+    import torch
+
     return {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "processor": processor,
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "world_size": torch.distributed.get_world_size() if _distributed() else 1,
+        "processor": processor(),
+        "cores": cores(),
+        **_processes(),
         "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
     }

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from kente.config import ConvConfig, DecodeConfig, IntraAttentionConfig, RecurrentConfig, TransformerConfig
-from kente.decode.search import length_penalty, search
+from kente.decode.answers import length_penalty
+from kente.decode.search import search
 from kente.models.build import build
 from kente.models.interface import refill, regroup, select
 

@@ -17,6 +17,7 @@ from kente.config import DecodeConfig, TransformerConfig
 from kente.data.tokenizer import Symbols, Tokenizers
 from kente.decode import pool
 from kente.decode.pool import Pool, share_out, translate_many
+from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
 from kente.errors import UsageError, WorkerError
 from kente.models.interface import Step
@@ -52,9 +53,8 @@ class Mortal(Transformer):
 def translator(model: type[Transformer] = Transformer, **settings: object) -> Translator:
     side = Symbols("words", WORDS, "nfc")
     torch.manual_seed(1)
-    return Translator(
-        model(TINY, side.size, side.size).eval(), Tokenizers(side, side, joint=True), DecodeConfig(**settings)
-    )
+    engine = TorchEngine(model(TINY, side.size, side.size).eval())
+    return Translator(engine, Tokenizers(side, side, joint=True), DecodeConfig(**settings))
 
 
 def lines(count: int) -> list[str]:

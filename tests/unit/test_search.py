@@ -10,13 +10,23 @@ import torch
 from torch import Tensor
 
 from kente.config import DecodeConfig
+from kente.decode.answers import (
+    CUT,
+    LATE,
+    LOOP_REPEATS,
+    LOOP_TOKENS,
+    LOOPED,
+    NOTHING,
+    SLACK,
+    Hypothesis,
+    length_penalty,
+)
 from kente.decode.beam import best_to_come
-from kente.decode.guards import LOOP_REPEATS, LOOP_TOKENS, forbid_repeats
-from kente.decode.hypothesis import CUT, LATE, LOOPED, NOTHING, length_penalty
+from kente.decode.guards import forbid_repeats
 from kente.decode.likeliest import DEEP, likeliest
 from kente.decode.queue import LIKE
 from kente.decode.sampling import Sampler
-from kente.decode.search import SLACK, Hypothesis, search, search_all
+from kente.decode.search import search, search_all
 from kente.models.interface import AttentionMap, Generator, Step
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3

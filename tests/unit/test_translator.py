@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from kente.config import DecodeConfig
 from kente.data.tokenizer import EOS, PAD, UNK, Symbols, Tokenizers
-from kente.decode.hypothesis import CUT, LATE, WORST, Hypothesis
+from kente.decode.answers import CUT, LATE, WORST, Hypothesis
+from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import SHORTENED, SPLIT, UNKNOWN, Alternative, Translation, Translator, best_combinations
 from kente.errors import UsageError
 from kente.models.interface import AttentionMap, Step
@@ -68,12 +69,12 @@ CHARACTERS = sorted(set(string.ascii_letters + " .,!?我们今天在家。，"))
 
 def words(**options: object) -> Translator:
     side = Symbols("words", WORDS, "nfc")
-    return Translator(Copier(side.size), Tokenizers(side, side, joint=True), **options)  # type: ignore[arg-type]
+    return Translator(TorchEngine(Copier(side.size)), Tokenizers(side, side, joint=True), **options)  # type: ignore[arg-type]
 
 
 def characters(stutter: int = 1, **options: object) -> Translator:
     side = Symbols("characters", CHARACTERS, "nfc")
-    return Translator(Copier(side.size, stutter), Tokenizers(side, side, joint=True), **options)  # type: ignore[arg-type]
+    return Translator(TorchEngine(Copier(side.size, stutter)), Tokenizers(side, side, joint=True), **options)  # type: ignore[arg-type]
 
 
 def reads(translator: Translator) -> list[str]:
@@ -221,7 +222,9 @@ def test_answers_that_read_the_same_are_given_once() -> None:
         def decode(self, ids: object) -> str:
             return "same"
 
-    twins = Translator(Copier(side.size), Tokenizers(side, Twins("words", ["same", "other"], "nfc"), joint=False))
+    twins = Translator(
+        TorchEngine(Copier(side.size)), Tokenizers(side, Twins("words", ["same", "other"], "nfc"), joint=False)
+    )
     (answer,) = twins.translate("same", n_best=3)
     assert answer.text == "same" and answer.alternatives == ()
 

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from kente.api.corpora import Data, check
     from kente.api.demonstration import demo
     from kente.api.lecturing import experiments, lecture
+    from kente.api.loading import load
     from kente.api.training import TrainResult, resume, train
-    from kente.api.using import evaluate, info, load, score, summary
+    from kente.api.using import evaluate, info, score, summary
 
 __all__ = [
     "Compared",
@@ -39,8 +40,9 @@ _HOMES = {
     "corpora": ("Data", "check"),
     "demonstration": ("demo",),
     "lecturing": ("experiments", "lecture"),
+    "loading": ("load",),
     "training": ("TrainResult", "resume", "train"),
-    "using": ("evaluate", "info", "load", "score", "summary"),
+    "using": ("evaluate", "info", "score", "summary"),
 }
 
 

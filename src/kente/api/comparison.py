@@ -12,8 +12,8 @@ from typing import Any
 
 from kente.api.corpora import Data
 from kente.api.inputs import use_threads
+from kente.api.loading import load
 from kente.api.training import prepare_corpus, resume, train
-from kente.api.using import load
 from kente.configfile import recipe_path
 from kente.data.corpus import Corpus, write_pairs
 from kente.data.grammar import GrammarPair, splits
@@ -350,9 +350,12 @@ def compare_runs(
     reporter: Reporter = SILENT,
 ) -> Compared:
     """Try runs out on one test set, and write page and numbers to `out`."""
-    entrants = [
-        Entrant(name, Run.open(path), partial(load, path, device=device, beam=beam)) for name, path in runs.items()
-    ]
+    how: dict[str, Any] = {
+        "device": device,
+        "beam": beam,
+        "engine": "torch",
+    }  # the same search for all: speeds are compared too
+    entrants = [Entrant(name, Run.open(path), partial(load, path, **how)) for name, path in runs.items()]
     comparison = compare_systems(
         entrants,
         test,

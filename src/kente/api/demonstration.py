@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kente.api.comparison import compare_runs, embedded_material
+from kente.api.loading import load
 from kente.api.training import prepare_corpus, train
-from kente.api.using import evaluate, load
+from kente.api.using import evaluate
 from kente.reporting import SILENT, Reporter
 
 MINUTES = 5.0

@@ -1,19 +1,27 @@
-"""What every verb that computes is given: which device, how many threads."""
+"""What every verb that computes is given: which device, how many threads. torch is imported only where it is asked for something."""
 
 from __future__ import annotations
 
 import os
-
-import torch
+import sys
+from typing import TYPE_CHECKING
 
 from kente.errors import UsageError
 from kente.memory import keep_freed_memory
+from kente.runs import cores
+
+if TYPE_CHECKING:
+    import torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+ACCELERATORS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+"""What stands there where a driver for a graphics card is at work: NVIDIA's, Windows's for Linux inside it, AMD's."""
 
 
 def pick_device(name: str = "auto") -> torch.device:
     """The fastest device there is, or the one asked for."""
+    import torch
+
     if name not in DEVICES:
         raise UsageError(f"no device called {name}; there are {', '.join(DEVICES)}")
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -24,11 +32,23 @@ def pick_device(name: str = "auto") -> torch.device:
     return torch.device(name)
 
 
-def use_threads(threads: int | None) -> int:
-    """Compute with that many threads, or as OMP_NUM_THREADS says, or with one for each core we may use."""
+def has_accelerator() -> bool:
+    """Whether there is a device faster than the processor; torch is asked only where there may be one."""
+    maybe = sys.platform == "darwin" or any(map(os.path.exists, ACCELERATORS))
+    return maybe and pick_device("auto").type != "cpu"
+
+
+def thread_count(threads: int | None) -> int:
+    """That many threads, or as OMP_NUM_THREADS says, or one for each core we may use."""
     if threads is not None and threads < 1:
         raise UsageError(f"--threads must be at least 1, not {threads}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return threads or int(os.environ.get("OMP_NUM_THREADS") or cores())
+
+
+def use_threads(threads: int | None) -> int:
+    """Let torch compute with `thread_count` threads."""
+    import torch
+
     keep_freed_memory()
-    torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS") or cores))
+    torch.set_num_threads(thread_count(threads))
     return torch.get_num_threads()

@@ -15,11 +15,14 @@ from torch import nn
 
 from kente.api.corpora import Data
 from kente.api.inputs import pick_device, use_threads
+from kente.api.loading import translator_with
 from kente.config import Config, DecodeConfig
 from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
-from kente.decode.search import SLACK
+from kente.data.tokenizer import Tokenizers
+from kente.decode.answers import SLACK
 from kente.decode.sentences import split_sentences
+from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
 from kente.measure.scores import corpus_bleu, corpus_chrf
@@ -326,23 +329,12 @@ def _validator(run: Run, prepared: Prepared, device: torch.device) -> Validate:
 
 
 def translator_of(
-    model: nn.Module, run: Run, tokenizers: Any, decode: DecodeConfig, device: torch.device | str
+    model: nn.Module, run: Run, tokenizers: Tokenizers, decode: DecodeConfig, device: torch.device | str
 ) -> Translator:
-    """A translator that knows what its model was trained on."""
-    limit = run.config.batches.max_length
-    positions = getattr(run.config.model, "max_length", None)
-    if positions is not None:
-        limit = min(limit, positions)
-    return Translator(
-        model,  # type: ignore[arg-type]  # every model of build() is a Generator; the contract tests hold it to that
-        tokenizers,
-        decode,
-        device=device,
-        max_source_tokens=limit,
-        max_target_tokens=None if positions is None else positions - 1,
-        split_sentences=decode.split_sentences,
-        shortlist=run.shortlist(tokenizers).first(decode.shortlist) if decode.shortlist else None,
-    )
+    """A translator over a network that is there already."""
+    shortlist = run.shortlist(tokenizers).first(decode.shortlist) if decode.shortlist else None
+    engine = TorchEngine(model, device, shortlist)  # type: ignore[arg-type]  # build() makes Generators; the contract tests hold it to that
+    return translator_with(engine, run, tokenizers, decode)
 
 
 def _write_card(run: Run, model: nn.Module, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""What one does with runs that exist: load, evaluate, score, summary, info."""
+"""What one does with runs that exist, besides loading them: evaluate, score, summary, info."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from kente.api.inputs import pick_device, use_threads
-from kente.api.training import translator_of
-from kente.configfile import apply, load_recipe
+from kente.api.loading import load
+from kente.configfile import load_recipe
 from kente.data.batches import Batch, collate
 from kente.data.corpus import read_lines
 from kente.decode.translator import Translator
@@ -27,30 +26,13 @@ UNKNOWN_VOCABULARY = 8000
 """Assumed by `summary` of a recipe that leaves the vocabulary to the corpus."""
 
 
-def load(
-    run: Path | str, *, device: str = "auto", threads: int | None = None, reporter: Reporter = SILENT, **settings: Any
-) -> Translator:
-    """The translator of a run: kente.load("runs/mine").translate(["Good morning."])[0].text
-
-    `settings` are those of the [decode] section, such as beam=1 or length_penalty=0.6.
-    """
-    use_threads(threads)
-    opened = Run.open(run)
-    where = pick_device(device)
-    decode = apply(
-        opened.config, {"decode": {name: value for name, value in settings.items() if value is not None}}
-    ).decode
-    checkpoint = opened.best(reporter, groups=("model", "average"))
-    model = opened.model(checkpoint, where)
-    return translator_of(model, opened, opened.tokenizers(checkpoint), decode, where)
-
-
 def evaluate(
     run: Path | str,
     source: Path,
     reference: Path,
     *,
     beam: int | None = None,
+    engine: str | None = None,
     tokenize: str = "13a",
     lowercase: bool = False,
     limit: int | None = None,
@@ -67,7 +49,7 @@ def evaluate(
     if not sources:
         raise CorpusError(f"{source} is empty: nothing to translate")
     sources, references = sources[:limit], references[:limit]
-    translator = load(run, device=device, threads=threads, reporter=reporter, beam=beam)
+    translator = load(run, device=device, threads=threads, reporter=reporter, beam=beam, engine=engine)
     texts = []
     for translation in translator.stream(sources, lookahead=512):
         texts.append(translation.text)
@@ -75,7 +57,7 @@ def evaluate(
     reporter.finish()
     loss = _reference_loss(translator, sources, references)
     evaluation = evaluate_texts(texts, references, tokenize, lowercase, reporter=reporter)
-    history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}")
+    history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}", translator.engine.name)
     return dataclasses.replace(evaluation, loss=loss, history=history)
 
 

@@ -117,6 +117,14 @@ def training_corpus(arguments: argparse.Namespace) -> Data:
     return data
 
 
+def engine_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=("auto", "torch", "ctranslate2"),
+        help="what searches: torch carries every model, ctranslate2 most Transformers (default: whichever is faster)",
+    )
+
+
 def tokenize_options(parser: Parser, *, lowercase: bool = True) -> None:
     parser.add_argument(
         "--tokenize",

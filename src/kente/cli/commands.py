@@ -22,6 +22,7 @@ from kente.cli.arguments import (
     common_options,
     corpus_of,
     data_options,
+    engine_option,
     fields_option,
     finite,
     tokenize_options,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 SHOWN_WARNINGS = 10
 """Lines whose warnings are shown by `translate`; the rest are counted."""
-DECODE_OPTIONS = ("beam", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed")
+DECODE_OPTIONS = ("beam", "engine", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed")
 
 
 # ---------------------------------------------------------------- commands
@@ -171,6 +172,7 @@ def _translate_options(parser: Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.add_argument("text", nargs="*", metavar="TEXT", help="what to translate (default: lines of standard input)")
     parser.add_argument("--beam", type=at_least(1), metavar="N", help=helps["beam"])
+    engine_option(parser)
     parser.add_argument("--n-best", type=at_least(1), default=1, metavar="N", help="show the N best translations")
     parser.add_argument("--length-penalty", type=finite, metavar="P", help=helps["length_penalty"])
     parser.add_argument("--prefix", metavar="TEXT", help="each translation begins with this")
@@ -238,6 +240,7 @@ def _evaluate_options(parser: Parser) -> None:
         "--reference", type=Path, metavar="F", required=True, help="what it should become, line by line"
     )
     parser.add_argument("--beam", type=at_least(1), metavar="N", help="hypotheses kept alive; 1 is greedy")
+    engine_option(parser)
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N lines")
     tokenize_options(parser)
 
@@ -250,6 +253,7 @@ def _evaluate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         arguments.source,
         arguments.reference,
         beam=arguments.beam,
+        engine=arguments.engine,
         tokenize=arguments.tokenize,
         lowercase=arguments.lowercase,
         limit=arguments.limit,

@@ -62,6 +62,11 @@ class Tokenizer(ABC):
         return self.encode(text)
 
     @property
+    def spells_everything(self) -> bool:
+        """Whether no text becomes UNK, so that a model never learns to write it."""
+        return False
+
+    @property
     @abstractmethod
     def size(self) -> int:
         """Number of ids, special ones included."""
@@ -168,6 +173,10 @@ class Subwords(Tokenizer):
     @property
     def size(self) -> int:
         return int(self._processor.vocab_size())
+
+    @property
+    def spells_everything(self) -> bool:
+        return bool(self._bytes)
 
     def prepare(self, text: str) -> str:
         """What sentencepiece is given."""

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kente.decode.answers import Hypothesis, length_penalty
 from kente.decode.guards import Rules, Words
-from kente.decode.hypothesis import NEVER, Hypothesis, Living, length_penalty
+from kente.decode.hypothesis import NEVER, Living
 from kente.decode.likeliest import likeliest
 from kente.models.interface import regroup
 

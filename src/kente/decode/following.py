@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from kente.decode.answers import Hypothesis, no_answer
 from kente.decode.guards import Rules, Words
-from kente.decode.hypothesis import NEVER, Hypothesis, Living, no_answer
+from kente.decode.hypothesis import NEVER, Living
 from kente.decode.likeliest import likeliest
 
 Choose = Callable[[Tensor, Living], Tensor]

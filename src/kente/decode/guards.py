@@ -7,17 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kente.decode.hypothesis import NEVER, PERIODS, Living
+from kente.decode.answers import LOOP_TOKENS, PERIODS, run_of_a_loop
+from kente.decode.hypothesis import NEVER, Living
 from kente.models.interface import Generator, Narrowable, Output
 
-LOOP_REPEATS = 4  # the same run of tokens this often in a row is a loop ...
-LOOP_TOKENS = 8  # ... if it is at least this long: "no no no no" and 10,000 spelt in digits are answers
 HARDLY = -1e4  # log-probability of a forced token that the model would never write
-
-
-def _run_of_a_loop(period: int) -> int:
-    """Tokens in a row that equal the one `period` before them, from which on they are a loop."""
-    return max((LOOP_REPEATS - 1) * period, LOOP_TOKENS - period)
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class Rules:
     def __init__(self, eos: int, no_repeat: int, device: torch.device) -> None:
         self.eos = torch.tensor(eos, device=device)
         self.no_repeat = no_repeat
-        self.loop_runs = torch.tensor([_run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
+        self.loop_runs = torch.tensor([run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
 
     def allow(self, logits: Tensor, living: Living, words: Words) -> Tensor:
         """log p(token) for each row (N, A), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
@@ -117,7 +111,7 @@ def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
     """Whether each row (B, S) holds what would be broken off as a loop in an answer; (B,)."""
     found = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
     for period in range(1, PERIODS + 1):
-        run = _run_of_a_loop(period)
+        run = run_of_a_loop(period)
         if tokens.shape[1] >= period + run:
             again = (tokens[:, period:] == tokens[:, :-period]) & mask[:, period:]
             found |= again.unfold(1, run, 1).all(-1).any(-1)

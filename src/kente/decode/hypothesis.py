@@ -1,49 +1,18 @@
-"""What search hands back, what it works on while searching, and how answers of different lengths are compared."""
+"""What the torch search works on: answers still being written. What it hands back is in `answers`, and can be had from here too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kente.decode.answers import CUT, LATE, LOOPED, PERIODS, Hypothesis, length_penalty
 from kente.models.interface import SHARED
 
-CUT = "cut at its greatest length"
-LOOPED = "a repetition was broken off"
-LATE = "stopped before its end, out of time"
-NOTHING = "the model gave no answer"
-
 NEVER = -torch.inf
-PERIODS = 16  # longest loop watched for, in tokens
-
-WORST = -1e9  # score of no answer at all; finite, so that it can be written as JSON
-
-Number = TypeVar("Number", float, Tensor)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One answer. `score` is what answers are ranked by; `log_probability` is the model's, over ids and the end of the sentence."""
-
-    ids: list[int]
-    score: float
-    log_probability: float
-    finished: bool = True
-    warnings: tuple[str, ...] = ()
-
-
-def no_answer() -> Hypothesis:
-    """What is left when no token was possible: a model whose logits are not numbers."""
-    return Hypothesis([], WORST, WORST, False, (NOTHING,))
-
-
-def length_penalty(length: Number, power: float) -> Number:
-    """((5 + length) / 6) ^ power, by which a log-probability is divided (Wu et al. 2016, equation 14)."""
-    return ((5 + length) / 6) ** power
 
 
 @dataclass

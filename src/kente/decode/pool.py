@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from kente import errors
+from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Alternative, Translation, Translator
 from kente.errors import KenteError, WorkerError
 
@@ -42,8 +43,9 @@ def translate_many(translator: Translator, texts: Sequence[str], workers: int, *
 
 
 def can_fork(translator: Translator) -> bool:
-    """Whether this system and this translator's device allow it."""
-    return sys.platform == "linux" and translator.device.type == "cpu"
+    """Whether this system allows it, and the engine computes in this process and on its processor; others share out work themselves."""
+    engine = translator.engine
+    return sys.platform == "linux" and isinstance(engine, TorchEngine) and engine.device.type == "cpu"
 
 
 @dataclasses.dataclass(eq=False)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from kente.data.shortlist import Shortlist
+from kente.decode.answers import Hypothesis
 from kente.decode.guards import Words, has_loop
-from kente.decode.hypothesis import Hypothesis, Living
+from kente.decode.hypothesis import Living
 from kente.models.interface import Generator, State, refill, regroup, select
 
 FEW = 0.75

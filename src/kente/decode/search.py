@@ -13,18 +13,13 @@ from torch import Tensor
 
 from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
+from kente.decode.answers import Hypothesis, most_tokens, no_answer
 from kente.decode.beam import Beam
 from kente.decode.following import Follow, greedy
 from kente.decode.guards import Rules
-from kente.decode.hypothesis import Hypothesis, length_penalty, no_answer
 from kente.decode.queue import Desk, Method, Queue, Request
 from kente.decode.sampling import Sampler
 from kente.models.interface import Generator
-
-__all__ = ["SLACK", "Hypothesis", "length_penalty", "search", "search_all"]
-
-SLACK = 10
-"""Tokens an answer may always have beyond `max_ratio` times its source."""
 
 
 def search(
@@ -81,9 +76,8 @@ def _requests(
 ) -> list[Request]:
     requests = []
     for owner, sentence in enumerate(sentences):
-        begin, cap = prefix[owner] if prefix else (), int(len(sentence) * max_ratio) + SLACK
-        if max_lengths is not None:
-            cap = min(cap, max_lengths if isinstance(max_lengths, int) else max_lengths[owner])
+        limit = max_lengths if max_lengths is None or isinstance(max_lengths, int) else max_lengths[owner]
+        begin, cap = prefix[owner] if prefix else (), most_tokens(len(sentence), max_ratio, limit)
         requests.append(Request(owner, sentence, begin, max(cap, len(begin))))
     return requests
 

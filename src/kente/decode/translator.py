@@ -1,26 +1,28 @@
-"""Text in, text out: cut into sentences that fit the model, searched in batches of like length, put together again in order."""
+"""Text in, text out: cut into sentences that fit the model, answered by an engine, put together again in order.
+
+The text side needs no torch; whether the search does is the engine's affair.
+"""
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from kente.config import DecodeConfig
-from kente.data.shortlist import Shortlist
-from kente.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizers
-from kente.decode.hypothesis import Hypothesis
-from kente.decode.search import search_all
+from kente.data.tokenizer import UNK, Tokenizers
+from kente.decode.answers import Hypothesis, most_tokens
+from kente.decode.engine import Deadline, Engine, Links, Question
 from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
 from kente.errors import UsageError
-from kente.models.interface import Generator
+
+if TYPE_CHECKING:
+    import torch
+
+    from kente.models.interface import Generator
 
 SPLIT = "too long for the model: translated in parts"
 SHORTENED = "too long for the model: the end was left out"
@@ -65,36 +67,42 @@ class Part:
     warnings: tuple[str, ...] = ()
     prefix: list[int] = field(default_factory=list)
     answers: list[Hypothesis] = field(default_factory=list)
-    alignment: list[tuple[int, int]] = field(default_factory=list)
+    alignment: Links = field(default_factory=list)
 
 
 class Translator:
-    """A model with its tokenizers and settings, ready to translate."""
+    """An engine with the tokenizers of its model and settings, ready to translate."""
 
     def __init__(
         self,
-        model: Generator,
+        engine: Engine,
         tokenizers: Tokenizers,
         config: DecodeConfig | None = None,
-        device: str | torch.device = "cpu",
         max_source_tokens: int = 256,
         max_target_tokens: int | None = None,
         split_sentences: bool = True,
-        shortlist: Shortlist | None = None,
     ) -> None:
         """`max_source_tokens` counts the end mark, longer sentences are translated in parts; `max_target_tokens` does not count it.
 
-        `split_sentences` is right for a model trained on one sentence a line. With a `shortlist` only its words are weighed.
+        `split_sentences` is right for a model trained on one sentence a line.
         """
         assert max_source_tokens >= 2, max_source_tokens
-        self.model = model
+        self.engine = engine
         self.tokenizers = tokenizers
         self.config = config or DecodeConfig()
-        self.device = torch.device(device)
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = max_target_tokens
         self.split_sentences = split_sentences
-        self.shortlist = shortlist
+
+    @property
+    def model(self) -> Generator:
+        """The network in torch, to look inside; loaded now if the engine does without."""
+        return self.engine.in_torch().model
+
+    @property
+    def device(self) -> torch.device:
+        """Where `model` is."""
+        return self.engine.in_torch().device
 
     def translate(
         self,
@@ -105,12 +113,12 @@ class Translator:
         prefix: Sequence[str] | str | None = None,
         split: bool | None = None,
         align: bool = False,
-        deadline: Callable[[], bool] | None = None,
+        deadline: Deadline | None = None,
     ) -> list[Translation]:
         """Translations of the texts, in their order.
 
         `prefix` is how every answer begins, or one beginning for each text. `split` overrules `split_sentences`. `deadline` is asked
-        before every step of the search: once it says True, unfinished answers come back as they are, with a warning.
+        while the search goes on: once it says True, unfinished answers come back as they are, with a warning.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
         prefixes = [prefix or ""] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
@@ -124,11 +132,14 @@ class Translator:
         split = self.split_sentences if split is None else split
         lines = [self._parts(text, begin, split) for text, begin in zip(texts, prefixes, strict=True)]
         parts = [part for line in lines for part in line]
-        rows = n_best if config.sample else max(config.beam, n_best)  # of the model's batch for each part
-        with _at_rest(self.model):
-            self._search(parts, config, n_best, config.batch_tokens // rows, deadline)
-            for batch in _batches(parts, config.batch_tokens // rows) if align else ():
-                self._align(batch)
+        questions = [self._question(part, config) for part in parts]
+        answers = self.engine.search(questions, config, n_best=n_best, deadline=deadline)
+        for part, found in zip(parts, answers, strict=True):
+            part.answers = found
+        if align:
+            chosen = [part.answers[0].ids for part in parts]
+            for part, links in zip(parts, self.engine.align(questions, chosen), strict=True):
+                part.alignment = links
         return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
 
     def stream(self, lines: Iterable[str], *, lookahead: int = 256, **how: Any) -> Iterator[Translation]:
@@ -179,44 +190,9 @@ class Translator:
             part.warnings += (SPLIT,) * (len(fitting) > 1) + (UNKNOWN,) * (UNK in part.ids)
         return fitting
 
-    def _source(self, batch: list[Part]) -> tuple[Tensor, Tensor]:
-        width = max(len(part.ids) for part in batch) + 1
-        rows = [[*part.ids, EOS, *[PAD] * (width - 1 - len(part.ids))] for part in batch]
-        source = torch.tensor(rows, device=self.device)
-        return source, source != PAD
-
-    def _search(
-        self, parts: list[Part], config: DecodeConfig, n_best: int, room: int, deadline: Callable[[], bool] | None
-    ) -> None:
-        answers = search_all(
-            self.model,
-            [[*part.ids, EOS] for part in parts],
-            config,
-            room=room,
-            n_best=n_best,
-            prefix=[part.prefix for part in parts],
-            max_lengths=self.max_target_tokens,
-            shortlist=self.shortlist,
-            deadline=deadline,
-            device=self.device,
-        )
-        for part, found in zip(parts, answers, strict=True):
-            part.answers = found
-
-    @torch.inference_mode()
-    def _align(self, batch: list[Part]) -> None:
-        """For each target piece the source piece that the last cross-attention layer but one looks at most."""
-        source, mask = self._source(batch)
-        width = max(len(part.answers[0].ids) for part in batch) + 1
-        rows = [[BOS, *part.answers[0].ids, *[PAD] * (width - 1 - len(part.answers[0].ids))] for part in batch]
-        maps = [m for m in self.model.look(source, mask, torch.tensor(rows, device=self.device)) if m.kind == "cross"]
-        if not maps:
-            return
-        layers = sorted({m.layer for m in maps})
-        weights = torch.stack([m.weights for m in maps if m.layer == layers[max(0, len(layers) - 2)]]).mean(0)
-        weights = weights.masked_fill((source == EOS)[:, None] | ~mask[:, None], -1.0)
-        for part, best in zip(batch, weights.argmax(-1).tolist(), strict=True):
-            part.alignment = [(best[place], place) for place in range(len(part.answers[0].ids))]
+    def _question(self, part: Part, config: DecodeConfig) -> Question:
+        cap = most_tokens(len(part.ids) + 1, config.max_ratio, self.max_target_tokens)
+        return Question(part.ids, max(cap, len(part.prefix)), part.prefix)
 
     def _join(self, text: str, parts: list[Part], n_best: int, align: bool) -> Translation:
         if not parts:
@@ -259,29 +235,3 @@ def best_combinations(answers: list[list[Hypothesis]], count: int) -> list[tuple
         longer = [(*way, choice) for way in ways for choice in choices]
         ways = heapq.nlargest(count, longer, key=lambda way: sum(h.score for h in way))
     return ways
-
-
-def _batches(parts: list[Part], tokens: int) -> Iterator[list[Part]]:
-    """Batches of parts of like length, none (beyond a single part) wider than `tokens` with padding."""
-    batch: list[Part] = []
-    for part in sorted(parts, key=lambda part: len(part.ids), reverse=True):
-        width = len(batch[0].ids) + 1 if batch else 0
-        if batch and width * (len(batch) + 1) > tokens:
-            yield batch
-            batch = []
-        batch.append(part)
-    if batch:
-        yield batch
-
-
-@contextmanager
-def _at_rest(model: Generator) -> Iterator[None]:
-    """Dropout off while translating, and as it was afterwards."""
-    training = isinstance(model, torch.nn.Module) and model.training
-    if training:
-        model.eval()  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        if training:
-            model.train()  # type: ignore[attr-defined]

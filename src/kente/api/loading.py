@@ -1,0 +1,114 @@
+"""load: a run as a translator, with the engine that is fastest or the one asked for. Nothing here imports torch before it must."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kente.api.inputs import has_accelerator, pick_device, thread_count, use_threads
+from kente.config import DecodeConfig
+from kente.configfile import apply
+from kente.data.tokenizer import Tokenizers
+from kente.decode.choosing import Fastest
+from kente.decode.conversion import obstacle
+from kente.decode.ctranslate2_engine import CTranslate2Engine
+from kente.decode.engine import Engine
+from kente.decode.engine_folder import EngineFolders
+from kente.decode.library import ctranslate2
+from kente.decode.translator import Translator
+from kente.errors import RunError, UsageError
+from kente.reporting import SILENT, Reporter
+from kente.runs import Checkpoint, Run
+
+if TYPE_CHECKING:
+    from kente.decode.torch_engine import TorchEngine
+
+
+def load(
+    run: Path | str, *, device: str = "auto", threads: int | None = None, reporter: Reporter = SILENT, **settings: Any
+) -> Translator:
+    """The translator of a run: kente.load("runs/mine").translate(["Good morning."])[0].text
+
+    `settings` are those of the [decode] section, such as beam=1, length_penalty=0.6 or engine="torch".
+    """
+    count = thread_count(threads)
+    opened = Run.open(run)
+    decode = apply(
+        opened.config, {"decode": {name: value for name, value in settings.items() if value is not None}}
+    ).decode
+    checkpoint = opened.chosen(reporter)
+    tokenizers = opened.tokenizers(checkpoint)
+
+    @functools.cache
+    def in_torch() -> TorchEngine:
+        from kente.decode.torch_engine import TorchEngine
+
+        use_threads(threads)
+        where = pick_device(device)
+        return TorchEngine(opened.model(checkpoint, where), where)  # type: ignore[arg-type]  # build() makes Generators
+
+    engine = _engine(opened, checkpoint, tokenizers, decode, device, count, in_torch, reporter)
+    return translator_with(engine, opened, tokenizers, decode)
+
+
+def _engine(
+    run: Run,
+    checkpoint: Checkpoint,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    device: str,
+    threads: int,
+    in_torch: Callable[[], TorchEngine],
+    reporter: Reporter,
+) -> Engine:
+    if decode.engine == "torch":
+        return in_torch()
+    folders = EngineFolders(run, checkpoint, tokenizers)
+    why = _why_not(run, device) or _no_folder(folders)
+    if why is None:
+        fast = CTranslate2Engine(folders, tokenizers, in_torch)
+        return Fastest(fast, folders, threads, consider_torch=decode.engine == "auto", reporter=reporter)
+    if decode.engine == "ctranslate2":
+        raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")
+    reporter.say(f"translating with torch; CTranslate2 cannot: {why}")
+    return in_torch()
+
+
+def _why_not(run: Run, device: str) -> str | None:
+    """What keeps CTranslate2 from this run on this machine."""
+    if (why := obstacle(run.config.model)) is not None:
+        return why
+    if device not in ("auto", "cpu") or (device == "auto" and has_accelerator()):
+        return f"it is used on processors only, and the device is {pick_device(device)}"
+    try:
+        ctranslate2()
+    except (ImportError, OSError) as error:
+        return f"it cannot be imported here ({error})"
+    return None
+
+
+def _no_folder(folders: EngineFolders) -> str | None:
+    """What keeps the converted model from being there; it is made now if it was not."""
+    try:
+        folders("float32")
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def translator_with(engine: Engine, run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Translator:
+    """A translator that knows what its model was trained on."""
+    limit = run.config.batches.max_length
+    positions = getattr(run.config.model, "max_length", None)
+    if positions is not None:
+        limit = min(limit, positions)
+    return Translator(
+        engine,
+        tokenizers,
+        decode,
+        max_source_tokens=limit,
+        max_target_tokens=None if positions is None else positions - 1,
+        split_sentences=decode.split_sentences,
+    )

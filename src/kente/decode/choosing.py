@@ -1,0 +1,267 @@
+"""Which engine is fastest: measured on the run's own validation sentences, once for each run and machine, and remembered beside it.
+
+Nothing is assumed. Whole numbers (int8) are fast on one processor and slow on the next, two threads of one worker may be ten times slower
+than two workers, and a file wants another set-up than a sentence someone waits for. int8 takes part in the race only if it loses nothing
+noticeable: read with it, the validation set's translations may become less likely by `NOTICEABLE` nats a token at most.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+from kente.config import DecodeConfig
+from kente.data.store import Store
+from kente.decode.answers import Hypothesis, most_tokens
+from kente.decode.conversion import Numbers
+from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
+from kente.decode.ctranslate2_search import Asker, Candidate
+from kente.decode.engine import Deadline, Engine, Links, Question, rows_for
+from kente.decode.engine_folder import EngineFolders
+from kente.decode.library import ctranslate2
+from kente.errors import RunError
+from kente.reporting import SILENT, Reporter
+from kente.runs import processor
+
+if TYPE_CHECKING:
+    from kente.decode.torch_engine import TorchEngine
+
+FEW, BULK = 8, 256
+"""Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
+NOTICEABLE = 0.002
+"""Nats a token that int8 may cost: some 0.05 BLEU. At 0.0046 a third of the answers changed, and BLEU fell by 0.2 (docs/decisions/004)."""
+MARGIN = 1.05
+"""How many times faster int8 must be to be worth anything."""
+SAMPLED, READ = 200, 1000
+"""Validation pairs to race on, and to judge int8 by."""
+HOPELESS = 5.0
+"""How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
+
+Pair = tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an engine is to be fastest at: few sentences at once or many, how wide a beam, and whether torch may be it."""
+
+    many: bool
+    beam: int
+    torch: bool = False
+
+    def __str__(self) -> str:
+        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{', torch too' if self.torch else ''}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The winner: a layout of CTranslate2, or torch (None); sentences a second of it, and of torch where that ran too. 0 is unmeasured."""
+
+    layout: Layout | None
+    pace: float = 0.0
+    torch_pace: float | None = None
+
+    def __str__(self) -> str:
+        who = "torch" if self.layout is None else f"CTranslate2, {self.layout}"
+        if not self.pace:
+            return f"{who} (not measured: the run has no validation set)"
+        rival = f" (torch: {self.torch_pace:,.0f})" if self.torch_pace and self.layout else ""
+        return f"{who}: {self.pace:,.0f} sentences/s when measured here{rival}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Choice | None:
+        """What was remembered; None if it cannot be used."""
+        try:
+            layout = None if record["layout"] is None else Layout(**record["layout"])
+            usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
+            return cls(layout, float(record["pace"]), record["torch_pace"]) if usable else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+class Fastest:
+    """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, or torch.
+
+    `threads` are to be used in all; without `consider_torch`, only CTranslate2 races.
+    """
+
+    def __init__(
+        self,
+        engine: CTranslate2Engine,
+        folders: EngineFolders,
+        threads: int,
+        *,
+        consider_torch: bool = True,
+        reporter: Reporter = SILENT,
+    ) -> None:
+        self.engine, self.folders, self.threads, self.reporter = engine, folders, threads, reporter
+        self.consider_torch = consider_torch
+        self._engines: dict[Work, Engine] = {}
+        self.name = engine.name
+
+    def in_torch(self) -> TorchEngine:
+        return self.engine.in_torch()
+
+    def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
+        return self.engine.align(questions, answers)
+
+    def search(
+        self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
+    ) -> list[list[Hypothesis]]:
+        """Answers from the engine that is fastest at this."""
+        if not questions:
+            return []
+        engine = self.in_torch() if config.sample else self.fastest(questions, config, n_best)
+        self.name = engine.name
+        return engine.search(questions, config, n_best=n_best, deadline=deadline)
+
+    def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
+        """The engine for such questions; measured now if that was not done before, and said."""
+        many = len(questions) > FEW
+        torch = self.consider_torch and many and (len(questions) >= BULK or "torch" in sys.modules)
+        work = Work(many, rows_for(config, n_best), torch)
+        if work not in self._engines:
+            choice = self._remembered(work) or self._measured(work, config)
+            layout = choice.layout
+            self._engines[work] = self.in_torch() if layout is None else self.engine.with_layout(layout)
+            self.reporter.say(f"translating with {choice}")
+        return self._engines[work]
+
+    # ------------------------------------------------------------ remembering
+
+    @property
+    def _note(self) -> str:
+        """One for each machine, and for whatever else changes the race."""
+        circumstances = processor(), self.threads, ctranslate2().__version__
+        machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
+        return f"speed-{machine}-{self.folders.identity}.json"
+
+    def _remembered(self, work: Work) -> Choice | None:
+        return Choice.from_dict(self.folders.read_note(self._note).get(str(work)))
+
+    def _remember(self, name: str, record: Any) -> None:
+        note = self.folders.read_note(self._note)
+        self.folders.write_note(self._note, {"processor": processor(), "threads": self.threads, **note, name: record})
+
+    # ------------------------------------------------------------ measuring
+
+    def _measured(self, work: Work, config: DecodeConfig) -> Choice:
+        pairs = self._pairs(SAMPLED)
+        workers, threads = (self.threads, 1) if work.many else (1, self.threads)
+        if not any(source for source, _ in pairs):
+            return Choice(Layout("float32", workers, threads, config.batch_tokens))
+        self.reporter.say(f"measuring engines, once for this run and machine ({work})")
+        race = Race(work, config, pairs, self.engine, self.folders.longest)
+        numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
+        choice = race.of_layouts(_layouts(work, self.threads, numbers, config))
+        if work.torch:
+            choice = race.against_torch(choice, self.in_torch())
+        self.engine.keep(choice.layout)
+        self._remember(str(work), choice.as_dict())
+        return choice
+
+    def _pairs(self, most: int) -> list[Pair]:
+        """Validation pairs, evenly taken; none where the run has lost them."""
+        try:
+            store = Store.open(self.folders.run.path / "data" / "validation", self.folders.tokenizers.sha256)
+        except RunError:
+            return []
+        rows = islice(range(0, len(store), max(1, len(store) // most)), most)
+        return [(store.source(row).tolist(), store.target(row).tolist()) for row in rows]
+
+    def _int8_is_good(self) -> bool:
+        """Whether int8 loses nothing noticeable; measured once for all kinds of work."""
+        if "int8" not in ctranslate2().get_supported_compute_types("cpu"):
+            return False
+        lost = self.folders.read_note(self._note).get("int8 loses")
+        if not isinstance(lost, float):
+            pairs = self._pairs(READ)
+            float32, int8 = (self.engine.with_layout(Layout(kind, self.threads)) for kind in ("float32", "int8"))
+            lost = reference_loss(int8, pairs) - reference_loss(float32, pairs)
+            self._remember("int8 loses", round(lost, 5))
+        return lost <= NOTICEABLE
+
+
+def reference_loss(engine: CTranslate2Engine, pairs: Sequence[Pair]) -> float:
+    """Nats a token of the pairs' target sides."""
+    asker = Asker(engine.translator, DecodeConfig(beam=1), 1, engine.names)
+    questions = [Question(source, len(target)) for source, target in pairs]
+    read = asker.read_again(questions, [[Candidate(target, 0.0, True)] for _, target in pairs])
+    return -sum(some[0].log_probability for some in read) / sum(len(target) + 1 for _, target in pairs)
+
+
+def _layouts(work: Work, threads: int, numbers: Sequence[Numbers], config: DecodeConfig) -> list[Layout]:
+    """The set-ups that race: one worker with all threads, one thread for each of all workers, and halfway."""
+    shapes = {(1, 1), (1, threads)} if not work.many else {(threads, 1), (1, threads), (max(1, threads // 2), 2)}
+    fitting = sorted((w, t) for w, t in shapes if w * t <= threads)
+    return [Layout(kind, workers, each, config.batch_tokens) for kind in numbers for workers, each in fitting]
+
+
+class Race:
+    """Engines on the same sentences, one after the other."""
+
+    def __init__(
+        self,
+        work: Work,
+        config: DecodeConfig,
+        pairs: Sequence[Pair],
+        engine: CTranslate2Engine,
+        limit: int,
+    ) -> None:
+        self.work, self.engine = work, engine
+        self.config = dataclasses.replace(config, beam=work.beam, sample=False, no_repeat=0)
+        self.questions = [
+            Question(source, most_tokens(len(source) + 1, config.max_ratio, limit)) for source, _ in pairs if source
+        ]
+        heats = (24, 256) if work.many else (4, 12)
+        self.heats = tuple(max(4, size // (1 if work.beam == 1 or not work.many else 3)) for size in heats)
+
+    def of_layouts(self, layouts: Sequence[Layout]) -> Choice:
+        """A first heat for all, a second for the best two and, for files, for a smaller batch too."""
+        first: dict[Layout, float] = {}
+        for layout in layouts:
+            first[layout] = self.pace(self.engine.with_layout(layout), self.heats[0], max(first.values(), default=0.0))
+        best = sorted(layouts, key=lambda layout: -_worth(layout, first[layout]))[:2]
+        if self.work.many:
+            best.append(dataclasses.replace(best[0], batch_tokens=max(1, best[0].batch_tokens // 4)))
+        second = {layout: self.pace(self.engine.with_layout(layout), self.heats[1]) for layout in best}
+        winner = max(second, key=lambda layout: _worth(layout, second[layout]))
+        return Choice(winner, second[winner])
+
+    def against_torch(self, choice: Choice, torch: TorchEngine) -> Choice:
+        """The last heat once more, with torch."""
+        pace = self.pace(torch, self.heats[1])
+        winner = choice.layout if choice.pace >= pace else None
+        return Choice(winner, max(choice.pace, pace), pace)
+
+    def pace(self, engine: Engine, count: int, best: float = 0.0) -> float:
+        """Sentences a second over `count` of them, which come round again where there are too few; at a hopeless pace it is stopped."""
+        questions = list(islice(cycle(self.questions), count))
+        engine.search(questions[:1], self.config)  # what is slow only the first time
+        seconds = [self._seconds(engine, questions[1:2])]
+        alone = 20 if self.work.many else 1  # times slower that a sentence without company may be
+        if seconds[0] * best > HOPELESS * alone:
+            return 1 / seconds[0]
+        if self.work.many:
+            return count / self._seconds(engine, questions)
+        seconds += [self._seconds(engine, [question]) for question in questions[2:]]
+        return 1 / statistics.median(seconds)
+
+    def _seconds(self, engine: Engine, questions: Sequence[Question]) -> float:
+        began = time.perf_counter()
+        engine.search(questions, self.config)
+        return time.perf_counter() - began
+
+
+def _worth(layout: Layout, pace: float) -> float:
+    return pace / MARGIN if layout.numbers == "int8" else pace

@@ -1,0 +1,167 @@
+"""The engine that is fast on a processor: a Transformer converted for CTranslate2, no torch needed.
+
+What CTranslate2 has no way to do (reproducible sampling, the attention of every head) is done in torch, which is loaded for it.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kente.config import DecodeConfig
+from kente.data.tokenizer import SPECIALS, Tokenizers
+from kente.decode.answers import Hypothesis, too_late
+from kente.decode.conversion import Numbers, names_of
+from kente.decode.ctranslate2_search import Asker, Candidate, Promise
+from kente.decode.engine import Deadline, Links, Question, batches, rows_for
+from kente.decode.library import ctranslate2
+
+if TYPE_CHECKING:
+    from kente.decode.torch_engine import TorchEngine
+
+POLL = 0.001
+"""Seconds between two looks at the deadline."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How CTranslate2 is set up: kind of numbers, workers side by side, threads of each, tokens (times beam) in a batch."""
+
+    numbers: Numbers = "float32"
+    workers: int = 1
+    threads: int = 1
+    batch_tokens: int = 4096
+
+    def __str__(self) -> str:
+        return f"{self.numbers}, {self.workers} x {self.threads} threads"
+
+
+class CTranslate2Engine:
+    """A converted Transformer. `folders` finds the model for a kind of numbers, `in_torch` loads the same one in torch when it must."""
+
+    def __init__(
+        self,
+        folders: Callable[[Numbers], Path],
+        tokenizers: Tokenizers,
+        in_torch: Callable[[], TorchEngine],
+        layout: Layout | None = None,
+        *,
+        shortlist: bool = False,
+    ) -> None:
+        self.folders, self.in_torch, self.shortlist = folders, in_torch, shortlist
+        self.layout = layout or Layout()
+        self.vocabulary = tokenizers.target.size
+        self.writes_unknown = not tokenizers.target.spells_everything
+        self.names = names_of(max(tokenizers.source.size, tokenizers.target.size))
+        self._loaded: dict[tuple[Numbers, int, int], Any] = {}  # shared by all layouts of this engine
+
+    @property
+    def name(self) -> str:
+        return f"CTranslate2 {self.layout.numbers}"
+
+    def with_layout(self, layout: Layout) -> CTranslate2Engine:
+        """The same models, set up otherwise."""
+        other = copy.copy(self)
+        other.layout = layout
+        return other
+
+    @property
+    def translator(self) -> Any:
+        """The ctranslate2.Translator of this layout."""
+        key = (self.layout.numbers, self.layout.workers, self.layout.threads)
+        if key not in self._loaded:
+            path, settings = str(self.folders(key[0])), {"inter_threads": key[1], "intra_threads": key[2]}
+            self._loaded[key] = ctranslate2().Translator(path, device="cpu", **settings)
+        return self._loaded[key]
+
+    def keep(self, layout: Layout | None) -> None:
+        """Let go of all models but the one of this layout."""
+        for key in [*self._loaded]:
+            if layout is None or key != (layout.numbers, layout.workers, layout.threads):
+                del self._loaded[key]
+
+    def search(
+        self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
+    ) -> list[list[Hypothesis]]:
+        """Answers to the questions. Late, an answer is empty: a search that has not ended has nothing to show here."""
+        if not self._can(config, rows_for(config, n_best)):
+            return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
+        asker = Asker(self.translator, config, n_best, self.names, self.shortlist)
+        found = dict(self._asked(asker, questions, deadline))
+        self._make_exact(asker, questions, found)
+        answers = [[too_late()] for _ in questions]
+        doubtful = []
+        for place, candidates in found.items():
+            at_once = asker.answers(questions[place], candidates)
+            if at_once is not None:
+                answers[place] = at_once
+            else:
+                doubtful.append(place)
+        if doubtful and not (deadline is not None and deadline()):
+            settled = asker.settle([questions[place] for place in doubtful], [found[place] for place in doubtful])
+            for place, hypotheses in zip(doubtful, settled, strict=True):
+                answers[place] = hypotheses
+        return answers
+
+    def _can(self, config: DecodeConfig, beam: int) -> bool:
+        """Whether CTranslate2 finds what our search would: not with draws, few words, or repeats forbidden, which disturb its beam's order."""
+        enough_words = 2 * beam + len(SPECIALS) <= self.vocabulary
+        return not config.sample and enough_words and (beam == 1 or not config.no_repeat)
+
+    def _asked(
+        self, asker: Asker, questions: Sequence[Question], deadline: Deadline | None
+    ) -> Iterator[tuple[int, list[Candidate]]]:
+        """(place of the question, candidates) as they come; the rest is missing once time is out."""
+        waiting = self._batches(questions, asker.beam)
+        at_once = len(waiting) if deadline is None else self.layout.workers  # what is asked for cannot be taken back
+        for begin in range(0, len(waiting), max(1, at_once)):
+            if deadline is not None and deadline():
+                return
+            asked = []
+            for places in waiting[begin : begin + at_once]:
+                batch = [questions[place] for place in places]
+                asked.append((places, asker.ask(batch, max(question.cap for question in batch) + 1)))
+            for places, promises in asked:
+                if deadline is not None and not _kept_in_time(promises, deadline):
+                    return
+                yield from ((place, promise.kept()) for place, promise in zip(places, promises, strict=True))
+
+    def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
+        """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
+        lengths = [len(question.source) + 1 for question in questions]
+        each = sum(lengths) / self.layout.workers  # no worker shall be idle
+        tokens = min(self.layout.batch_tokens / beam, each)
+        free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
+        return [
+            [some[place] for place in batch]
+            for some in (free, begun)
+            for batch in batches([lengths[place] for place in some], tokens)
+        ]
+
+    def _make_exact(self, asker: Asker, questions: Sequence[Question], found: dict[int, list[Candidate]]) -> None:
+        """Read answers again where words that may not be written, or a forced beginning, take more than a trace of the probability."""
+        for place, candidates in found.items():
+            prefix = questions[place].prefix
+            if prefix and asker.beam > 1:  # right after it, CTranslate2 hardly lets an answer end
+                candidates.append(Candidate(prefix, 0.0, ended=True))
+        everything = self.writes_unknown or asker.config.no_repeat > 0
+        unsure = [place for place in found if everything or questions[place].prefix]
+        if unsure:
+            exact = asker.read_again([questions[place] for place in unsure], [found[place] for place in unsure])
+            found.update(zip(unsure, exact, strict=True))
+
+    def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
+        """By the attention of every head, which only torch shows."""
+        return self.in_torch().align(questions, answers)
+
+
+def _kept_in_time(promises: Sequence[Promise], deadline: Deadline) -> bool:
+    while not all(promise.is_kept() for promise in promises):
+        if deadline():
+            return False
+        time.sleep(POLL)
+    return True

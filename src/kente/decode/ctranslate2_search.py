@@ -1,0 +1,255 @@
+"""How CTranslate2 is asked, and its answers held to the rules of ours.
+
+It searches the way `search` does, and differs in four things, which are put right here:
+- it divides log-probabilities by length^power: it is asked for all answers that it finished, and they are ranked anew by our score;
+- it shares out the probability of words that may not be written among the others: where that is more than a trace, answers are read again;
+- it has one greatest length for a batch and no end mark there: answers beyond their own are cut and ended;
+- it does not mind loops: a sentence whose answer holds one is asked again with that loop forbidden, until none is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kente.config import DecodeConfig
+from kente.data.tokenizer import BOS, EOS, PAD
+from kente.decode.answers import CUT, LOOPED, Hypothesis, end_of_loop, length_penalty, no_answer, run_of_a_loop
+from kente.decode.engine import Question, rows_for
+
+PATIENCE = 1.4
+"""Answers finished before a beam stops, for each place in the beam: at 1, a better one that ends later is sometimes missed."""
+NEARLY = 0.75
+"""length^(0.75 power) grows with length as our ((5 + length) / 6)^power does around 15 tokens: of answers too many, the right ones go."""
+TRACE = 1e-6
+"""A power that changes nothing, but is not 0, at which a beam would stop at its first answer."""
+ROUNDS = 8
+"""How often a sentence is asked again for the loops in its answers."""
+READ_TOKENS = 4096
+"""Tokens read at once to take the log-probabilities of answers."""
+
+IMPOSSIBLE = -1e9
+"""Log-probability of an answer that holds what may not be written."""
+
+Loop = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An answer as CTranslate2 gave it: ids, their log-probability, whether it ended with its end mark."""
+
+    ids: list[int]
+    log_probability: float
+    ended: bool
+
+    def score(self, power: float) -> float:
+        return self.log_probability / length_penalty(len(self.ids) + 1.0, power)
+
+
+class Promise:
+    """Answers to one question, when they come."""
+
+    def __init__(self, result: Any, power: float) -> None:
+        """`power` of the length by which CTranslate2 divides its scores."""
+        self._result, self._power = result, power
+
+    def is_kept(self) -> bool:
+        return bool(self._result.done())
+
+    def kept(self) -> list[Candidate]:
+        """What was promised, waited for."""
+        result, found = self._result.result(), []
+        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = [int(token) for token in tokens]
+            ended = bool(ids) and ids[-1] == EOS
+            found.append(Candidate(ids[:-1] if ended else ids, score * len(ids) ** self._power, ended))
+        return found
+
+
+class Asker:
+    """Asks a ctranslate2.Translator for answers under one set of settings.
+
+    `names` are the names of ids; `shortlist` says that the model has a vocabulary map to be used.
+    """
+
+    def __init__(
+        self, translator: Any, config: DecodeConfig, n_best: int, names: Sequence[str], shortlist: bool = False
+    ) -> None:
+        self.translator, self.config, self.n_best, self.names = translator, config, n_best, names
+        self.beam = rows_for(config, n_best)
+        self.shortlist = shortlist
+
+    def _options(self, patient: bool) -> dict[str, Any]:
+        """`patient`, a beam hands over all it finished; otherwise, where the longest sum wins, it stops when nothing can beat its best."""
+        power = NEARLY * self.config.length_penalty or (TRACE if patient else 0.0)
+        at_once = self.beam == 1 or power == 0
+        wanted = self.n_best if at_once else round(self.beam * PATIENCE)
+        return {
+            "beam_size": self.beam,
+            "num_hypotheses": wanted,
+            "patience": max(1.0, wanted / self.beam),
+            "length_penalty": 0.0 if at_once else power,
+            "no_repeat_ngram_size": self.config.no_repeat,
+            "disable_unk": True,
+            "min_decoding_length": 0,
+            "max_input_length": 0,
+            "return_scores": True,
+            "return_end_token": True,
+        }
+
+    # ------------------------------------------------------------ asking
+
+    def ask(self, questions: Sequence[Question], longest: int, loops: Iterable[Loop] | None = None) -> list[Promise]:
+        """Promises of answers, one for each question; they have `longest` tokens at most, an end mark counted, and none of `loops`."""
+        prefixes = [self._tokens(question.prefix) for question in questions]
+        options = self._options(patient=loops is not None)
+        promised = self.translator.translate_batch(
+            [self._tokens(question.source) for question in questions],
+            target_prefix=prefixes if any(prefixes) else None,
+            suppress_sequences=[self._tokens(never) for never in ((PAD,), (BOS,), *(loops or ()))],
+            max_decoding_length=max(1, longest),
+            use_vmap=self.shortlist and not any(prefixes),  # its ids of a prefix would be those of another batch
+            asynchronous=True,
+            **options,
+        )
+        return [Promise(result, options["length_penalty"]) for result in promised]
+
+    def _tokens(self, ids: Iterable[int]) -> list[str]:
+        return [self.names[i] for i in ids]
+
+    # ------------------------------------------------------------ answers
+
+    def best(self, good: Iterable[Candidate], bad: Iterable[Candidate] = ()) -> list[Candidate] | None:
+        """The best of the good ones; None if a bad one would come before the last of them."""
+        power = self.config.length_penalty
+        ranked = sorted(good, key=lambda candidate: -candidate.score(power))[: self.n_best]
+        bar = ranked[-1].score(power) if len(ranked) == self.n_best else -math.inf
+        return None if any(candidate.score(power) > bar for candidate in bad) else ranked
+
+    def answers(self, question: Question, candidates: Sequence[Candidate]) -> list[Hypothesis] | None:
+        """The answers our search would have found; None if CTranslate2 must be asked again to find out."""
+        best = self.best(*sort_out(question, candidates))
+        return None if best is None else [self._hypothesis(candidate) for candidate in best] or [no_answer()]
+
+    def _hypothesis(self, candidate: Candidate, warnings: tuple[str, ...] = ()) -> Hypothesis:
+        score = candidate.score(self.config.length_penalty)
+        return Hypothesis(candidate.ids, score, candidate.log_probability, candidate.ended, warnings)
+
+    def settle(
+        self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
+    ) -> list[list[Hypothesis]]:
+        """Answers where the candidates held none: cut at their greatest length and ended there; with loops, asked again, loops forbidden."""
+        if self.beam > 1:  # other lengths, other beams: ask with the right one
+            candidates = self._asked_each(questions, [frozenset()] * len(questions))
+        found = dict(enumerate(self._cut(questions, candidates)))
+        known: dict[int, list[Candidate]] = defaultdict(list)
+        loops: dict[int, set[Loop]] = defaultdict(set)
+        for round_ in range(ROUNDS + 1):
+            looping = {}
+            for place, some in found.items():
+                good, bad = sort_out(questions[place], some, at_cap=True)
+                known[place] = distinct(known[place], good)
+                if self.best(known[place], bad) is None:
+                    looping[place] = some
+                    loops[place] |= loops_in(questions[place], some)
+            if not looping or round_ == ROUNDS:
+                break
+            group = [questions[place] for place in looping]
+            asked = self._asked_each(group, [frozenset(loops[place]) for place in looping])
+            found = dict(zip(looping, self._cut(group, asked), strict=True))
+        for place, some in zip(looping, self._broken_off(questions, looping), strict=True):
+            known[place] = distinct(known[place], some)
+        return [self._final(known[place], bool(loops[place])) for place in range(len(questions))]
+
+    def _asked_each(self, questions: Sequence[Question], loops: Sequence[frozenset[Loop]]) -> list[list[Candidate]]:
+        """Candidates for each question, found in a beam that no neighbour has touched: with its own greatest length, and only its own loops
+        forbidden. Without a beam there is nothing to touch."""
+        alike: dict[Any, list[int]] = defaultdict(list)
+        for place, question in enumerate(questions):
+            alike[(question.cap, loops[place]) if self.beam > 1 else None].append(place)
+        promises: dict[int, Promise] = {}
+        for places in alike.values():
+            group, never = [questions[place] for place in places], frozenset().union(*(loops[p] for p in places))
+            promises |= zip(places, self.ask(group, max(q.cap for q in group) + 1, never), strict=True)
+        return [promises[place].kept() for place in range(len(questions))]
+
+    def _final(self, candidates: Sequence[Candidate], looped: bool) -> list[Hypothesis]:
+        best = self.best(candidates) or []
+        return [self._hypothesis(candidate, warnings_of(candidate, looped)) for candidate in best] or [no_answer()]
+
+    def _broken_off(self, questions: Sequence[Question], waiting: dict[int, list[Candidate]]) -> list[list[Candidate]]:
+        """Answers that find ever new loops, up to the first of them."""
+        stumps = []
+        for place, candidates in waiting.items():
+            ends = [(c, end_of_loop(c.ids, 1, len(questions[place].prefix))) for c in candidates]
+            stumps.append([Candidate(c.ids[: end[0]], 0.0, ended=False) for c, end in ends if end is not None])
+        return self.read_again([questions[place] for place in waiting], stumps)
+
+    def _cut(self, questions: Sequence[Question], candidates: Sequence[Iterable[Candidate]]) -> list[list[Candidate]]:
+        """Candidates up to their greatest length, with the model's own numbers: what is longer was not ended by the model."""
+        shorter = [
+            distinct(c if len(c.ids) <= q.cap else replace(c, ids=c.ids[: q.cap], ended=False) for c in some)
+            for q, some in zip(questions, candidates, strict=True)
+        ]
+        return self.read_again(questions, shorter)
+
+    # ------------------------------------------------------------ the model's own numbers
+
+    def read_again(
+        self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
+    ) -> list[list[Candidate]]:
+        """The candidates with log-probabilities over all words and to the end mark."""
+        pairs = [(q, c) for q, some in zip(questions, candidates, strict=True) for c in some]
+        scored = self.translator.score_batch(
+            [self._tokens(question.source) for question, _ in pairs],
+            [self._tokens(candidate.ids) for _, candidate in pairs],
+            max_batch_size=READ_TOKENS,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        exact = iter([replace(c, log_probability=sum(r.log_probs)) for (_, c), r in zip(pairs, scored, strict=True)])
+        return [[next(exact) for _ in some] for some in candidates]
+
+
+def sort_out(
+    question: Question, candidates: Iterable[Candidate], *, at_cap: bool = False
+) -> tuple[list[Candidate], list[Candidate]]:
+    """(good, bad): what our search could have written, and the rest. `at_cap`: one without an end was ended by its own greatest length."""
+    good: list[Candidate] = []
+    bad: list[Candidate] = []
+    for candidate in candidates:
+        fits = (candidate.ended or at_cap) and len(candidate.ids) <= question.cap
+        (bad if not fits or loops_in(question, [candidate]) else good).append(candidate)
+    return [candidate for candidate in good if candidate.log_probability > IMPOSSIBLE], bad  # not NaN either
+
+
+def distinct(*lists: Iterable[Candidate]) -> list[Candidate]:
+    """All of them, one for each answer."""
+    return [*{tuple(candidate.ids): candidate for some in lists for candidate in some}.values()]
+
+
+def guarded(question: Question) -> bool:
+    """Whether loops are broken off: a source that repeats itself may be answered in kind."""
+    return end_of_loop(question.source) is None
+
+
+def loops_in(question: Question, candidates: Iterable[Candidate]) -> set[Loop]:
+    """What must not be written for the loops in these answers to end in time: each one token too long, from each of its tokens on."""
+    found: set[Loop] = set()
+    for candidate in candidates:
+        end = end_of_loop(candidate.ids[: question.cap], 1, len(question.prefix))
+        if end is not None and guarded(question):
+            place, period = end
+            length = period + run_of_a_loop(period) + 1
+            cycle = candidate.ids[place + 1 - period : place + 1]
+            found |= {tuple(cycle[(first + i) % period] for i in range(length)) for first in range(period)}
+    return found
+
+
+def warnings_of(candidate: Candidate, looped: bool) -> tuple[str, ...]:
+    """What was done to an answer that was asked for again, where another was `looped`."""
+    broken_off = looped and end_of_loop(candidate.ids) is not None
+    return (LOOPED,) * broken_off + (CUT,) * (not candidate.ended)

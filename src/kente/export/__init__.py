@@ -1,0 +1,1 @@
+"""Runs as other programs' models."""

@@ -1,0 +1,508 @@
+"""Engines on a run that was trained a little: where converted models are kept, which engine is chosen, and that all give the same answers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import kente
+from kente import api
+from kente.api.comparison import write_pairs
+from kente.checkpoints import Checkpoint
+from kente.config import DecodeConfig
+from kente.data.grammar import generate
+from kente.decode import choosing
+from kente.decode.choosing import Choice, Fastest, Work
+from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
+from kente.decode.engine import Question
+from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
+from kente.decode.torch_engine import TorchEngine
+from kente.decode.translator import Translation, Translator
+from kente.errors import RunError, UsageError
+from kente.export.ctranslate2 import export
+from kente.reporting import Reporter
+from kente.runs import Run
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = (
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    "model.width=64",
+    "model.feedforward=128",
+    "model.heads=4",
+    "model.norm_place=pre",
+    "tokenizer.vocabulary=600",
+    "batches.tokens=1024",
+    "batches.max_length=64",
+    "train.validate_every=250",
+)
+
+
+class Listener(Reporter):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run that has learned something, but not all."""
+    folder = tmp_path_factory.mktemp("engines")
+    pairs = list(generate(1, 3_300, max_words=8))
+    for name, part in (("train", pairs[:3_000]), ("validation", pairs[3_000:3_100]), ("test", pairs[3_100:])):
+        write_pairs(folder, name, part)
+    data, held_out = (api.Data(folder / f"{name}.en", folder / f"{name}.fr") for name in ("train", "validation"))
+    api.train(data, folder / "run", validation=held_out, updates=250, threads=1, settings=SETTINGS)
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the run, and a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(trained / "run", tmp_path / "run", ignore=shutil.ignore_patterns("engines"))
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def lines(trained: Path) -> list[str]:
+    return (trained / "test.en").read_text().splitlines()
+
+
+def folders(run: Path) -> EngineFolders:
+    opened = Run.open(run)
+    checkpoint = opened.chosen()
+    return EngineFolders(opened, checkpoint, opened.tokenizers(checkpoint))
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def like(some: list[Translation], others: list[Translation]) -> float:
+    """Share of answers that read the same; scores of those agree."""
+    agree = [(one, other) for one, other in zip(some, others, strict=True) if one.text == other.text]
+    for one, other in agree:
+        assert one.score == pytest.approx(other.score, abs=0.01) and one.warnings == other.warnings
+    return len(agree) / len(some)
+
+
+# ---------------------------------------------------------------- the same answers
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+def test_both_engines_translate_alike(run: Path, lines: list[str], beam: int) -> None:
+    in_torch = api.load(run, engine="torch", beam=beam, threads=1).translate(lines)
+    fast = api.load(run, engine="ctranslate2", beam=beam, threads=1).translate(lines)
+    assert like(fast, in_torch) >= 0.98
+    assert len({translation.text for translation in in_torch}) > 50
+
+
+def test_n_best_prefix_alignment_and_draws_are_those_of_torch(run: Path, lines: list[str]) -> None:
+    slow, fast = (api.load(run, engine=engine, threads=1) for engine in ("torch", "ctranslate2"))
+    some = lines[:40]
+    several = [(t.text, *(a.text for a in t.alternatives)) for t in slow.translate(some, n_best=3)]
+    found = [(t.text, *(a.text for a in t.alternatives)) for t in fast.translate(some, n_best=3)]
+    assert sum(one == other for one, other in zip(found, several, strict=True)) >= 36
+    beginnings = [" ".join(texts[0].split()[:2]) for texts in several]
+    assert like(fast.translate(some, prefix=beginnings), slow.translate(some, prefix=beginnings)) >= 0.95
+    aligned = fast.translate(some[0], align=True)[0]
+    assert aligned.alignment == slow.translate(some[0], align=True)[0].alignment != ()
+    drawn = api.load(run, engine="ctranslate2", threads=1, sample=True, seed=4).translate(some[:4])
+    assert drawn == api.load(run, engine="torch", threads=1, sample=True, seed=4).translate(some[:4])
+
+
+def test_a_text_of_many_sentences_and_blank_lines_goes_through_either_engine(run: Path, lines: list[str]) -> None:
+    texts = ["", " ".join(lines[:5]), "  \t", f"{lines[5]}\n{lines[6]}"]
+    slow, fast = (api.load(run, engine=engine, threads=1, beam=1) for engine in ("torch", "ctranslate2"))
+    assert like(fast.translate(texts), slow.translate(texts)) == 1.0
+
+
+# ---------------------------------------------------------------- where converted models are kept
+
+
+def test_a_converted_model_is_made_once_and_kept_beside_the_run(run: Path) -> None:
+    kept = folders(run)
+    first = kept("float32")
+    assert first == run / "engines" / f"ctranslate2-float32-{kept.identity}" and is_whole(first)
+    made = (first / "model.bin").stat().st_mtime_ns
+    assert folders(run)("float32") == first and (first / "model.bin").stat().st_mtime_ns == made
+    assert kept("int8").stat() and (kept("int8") / "model.bin").stat().st_size < (first / "model.bin").stat().st_size
+    assert names(run / "engines") == {first.name, kept("int8").name}
+
+
+def test_it_can_be_deleted_at_any_time(run: Path, lines: list[str]) -> None:
+    translator = api.load(run, engine="ctranslate2", threads=1, beam=1)
+    before = translator.translate(lines[0])
+    shutil.rmtree(run / "engines")
+    assert translator.translate(lines[0]) == before == api.load(run, engine="ctranslate2", beam=1).translate(lines[0])
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "manifest", "empty"])
+def test_a_damaged_one_is_made_again(run: Path, damage: str) -> None:
+    folder = folders(run)("float32")
+    model = folder / "model.bin"
+    data = bytearray(model.read_bytes())
+    match damage:
+        case "flip":
+            data[len(data) // 2] ^= 1
+            model.write_bytes(data)
+        case "cut":
+            model.write_bytes(data[:-1])
+        case "remove":
+            model.unlink()
+        case "manifest":
+            (folder / MANIFEST).write_text("{}")
+        case "empty":
+            shutil.rmtree(folder)
+            folder.mkdir()
+    assert not is_whole(folder)
+    assert is_whole(folders(run)("float32")) and names(run / "engines") == {folder.name}
+
+
+def test_other_weights_get_another_folder_and_the_old_one_goes(run: Path) -> None:
+    old, opened = folders(run)("float32"), Run.open(run)
+    (run / "engines" / "speed-00000000-000000000000.json").write_text("{}")
+    checkpoint = opened.chosen()
+    weights = {name: tensor + 0.01 for name, tensor in checkpoint.load("model").items()}
+    score = dataclasses.asdict(dataclasses.replace(checkpoint.score, value=1e6, higher_is_better=True))  # type: ignore[type-var]
+    opened.save(checkpoint.step + 1, {"model": weights}, {**checkpoint.state, "score": score}, keep=1)
+    new = folders(run)("float32")
+    assert new != old and names(run / "engines") == {new.name}
+
+
+def test_what_was_left_unfinished_long_ago_is_removed_and_what_is_being_written_is_not(run: Path) -> None:
+    for name, age in ((".part-old", 7200), (".part-new", 60)):
+        (run / "engines" / name).mkdir(parents=True)
+        os.utime(run / "engines" / name, (0, 0) if age > 3600 else None)
+    folder = folders(run)("float32")
+    assert names(run / "engines") == {folder.name, ".part-new"}
+
+
+def test_two_processes_may_make_it_at_once(run: Path) -> None:
+    code = (
+        "import sys; from kente.runs import Run; from kente.decode.engine_folder import EngineFolders, is_whole\n"
+        "opened = Run.open(sys.argv[1]); checkpoint = opened.chosen(); sys.stdin.readline()\n"
+        "folder = EngineFolders(opened, checkpoint, opened.tokenizers(checkpoint))('float32')\n"
+        "print(folder, is_whole(folder))"
+    )
+    command = [sys.executable, "-c", code, str(run)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    together = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    for process in together:
+        process.stdin.write("go\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+    said = {process.communicate(timeout=120)[0].strip() for process in together}
+    folder = folders(run)("float32")
+    assert said == {f"{folder} True"} and names(run / "engines") == {folder.name}
+
+
+def test_two_threads_may_make_it_at_once(run: Path) -> None:
+    kept = folders(run)
+    made: list[Path] = []
+    threads = [threading.Thread(target=lambda: made.append(kept("float32"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [made[0]] * 4 and is_whole(made[0]) and names(run / "engines") == {made[0].name}
+
+
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """A folder nothing can be made in. Root may write anywhere, so a file stands where the new folder would."""
+    if os.geteuid() == 0:
+        (folder / "engines").write_text("")
+        yield
+        return
+    folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        folder.chmod(0o755)
+
+
+def test_where_the_run_cannot_be_written_to_the_cache_takes_it(run: Path, tmp_path: Path, lines: list[str]) -> None:
+    with read_only(run):
+        listener = Listener()
+        answer = api.load(run, engine="ctranslate2", beam=1, reporter=listener).translate(lines[0])[0]
+        assert answer.text and any("CTranslate2" in said for said in listener.said)
+        (home,) = (tmp_path / "cache" / "kente" / "engines").iterdir()
+        assert {name.partition("-")[0] for name in names(home)} == {"ctranslate2", "speed"}
+        assert folders(run)("float32").parent == home
+
+
+def test_where_nothing_can_be_written_torch_translates_and_the_reason_is_said(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with read_only(run):
+        listener = Listener()
+        translator = api.load(run, beam=1, reporter=listener)
+        assert isinstance(translator.engine, TorchEngine) and translator.translate(lines[0])[0].text
+        assert "translating with torch; CTranslate2 cannot: no place for the converted model: " in listener.said[-1]
+        assert str(run / "engines") in listener.said[-1]
+        with pytest.raises(
+            UsageError, match=r"CTranslate2 cannot be the engine for .*no place for the converted model"
+        ):
+            api.load(run, engine="ctranslate2")
+
+
+def test_force_begins_without_the_engines_of_the_run_before(run: Path) -> None:
+    folders(run)("float32")
+    Run.create(run, Run.open(run).config, force=True)
+    assert not (run / "engines").exists()
+
+
+# ---------------------------------------------------------------- which engine
+
+
+def fastest(run: Path, **settings: Any) -> Fastest:
+    engine = api.load(run, **{"threads": 2, **settings}).engine
+    assert isinstance(engine, Fastest)
+    return engine
+
+
+def test_the_choice_is_measured_once_said_and_remembered(run: Path, lines: list[str]) -> None:
+    first, second = Listener(), Listener()
+    api.load(run, beam=1, threads=2, reporter=first).translate(lines[0])
+    assert first.said[0] == "measuring engines, once for this run and machine (few sentences, beam 1)"
+    assert first.said[1].startswith("translating with CTranslate2, ") and len(first.said) == 2
+    api.load(run, beam=1, threads=2, reporter=second).translate(lines[0])
+    assert second.said == first.said[1:]
+    (note,) = (path for path in (run / "engines").iterdir() if path.name.startswith("speed-"))
+    assert isinstance(json.loads(note.read_bytes())["int8 loses"], float)
+
+
+def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Path, lines: list[str]) -> None:
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    for texts, beam in ((lines[:1], 1), (lines[:9], 1), (lines[:2], 3), (lines[:20], 1)):
+        translator.translate(texts, beam=beam)
+    measured = [said.partition("(")[2].rstrip(")") for said in listener.said if said.startswith("measuring")]
+    assert measured == ["few sentences, beam 1", "many sentences, beam 1, torch too", "few sentences, beam 3"]
+    assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "",
+        "[]",
+        "nonsense",
+        '{"few sentences, beam 1": {"layout": {"numbers": "int8", "legs": 4}}}',
+        '{"few sentences, beam 1": {"layout": {"numbers": "int7"}, "pace": 1, "torch_pace": null}}',
+    ],
+)
+def test_a_note_that_cannot_be_read_is_measured_anew(run: Path, broken: str, lines: list[str]) -> None:
+    engine = fastest(run, beam=1)
+    api.load(run, beam=1, threads=2).translate(lines[0])
+    (run / "engines" / engine._note).write_text(broken)
+    listener = Listener()
+    api.load(run, beam=1, threads=2, reporter=listener).translate(lines[0])
+    assert listener.said[0].startswith("measuring engines")
+
+
+def test_torch_is_imported_to_race_only_for_a_file_that_may_repay_it(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    races: list[Work] = []
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice(Layout(), 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    for imported, count in ((True, 9), (False, 9), (False, 255), (False, 256), (False, 8)):
+        with monkeypatch.context() as patch:
+            if not imported:
+                patch.delitem(sys.modules, "torch")
+            engine = fastest(run, beam=1)
+            engine.fastest([Question([5], 3)] * count, DecodeConfig(beam=1))
+    assert [(work.many, work.torch) for work in races] == [
+        (True, True),
+        (True, False),
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    races.clear()
+    fastest(run, beam=1, engine="ctranslate2").fastest([Question([5], 3)] * 300, DecodeConfig(beam=1))
+    assert not races[0].torch
+
+
+def test_another_number_of_threads_is_another_race(run: Path) -> None:
+    assert fastest(run, threads=1)._note != fastest(run, threads=2)._note == fastest(run, threads=2)._note
+
+
+@pytest.mark.parametrize(("lost", "races"), [(0.0019, True), (0.0021, False), (-0.01, True)])
+def test_int8_races_only_if_it_loses_nothing_noticeable(run: Path, lost: float, races: bool) -> None:
+    engine = fastest(run, beam=1)
+    engine.folders.write_note(engine._note, {"int8 loses": lost})
+    assert engine._int8_is_good() == races
+
+
+def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(run: Path) -> None:
+    engine = fastest(run, beam=1)
+    pairs = engine._pairs(1000)
+    assert len(pairs) == 100
+    loss = choosing.reference_loss(engine.engine.with_layout(Layout("float32")), pairs)
+    translator = api.load(run, engine="torch", threads=1)
+    model: Any = translator.model
+    total = tokens = 0.0
+    for source, target in pairs:
+        ids = torch.tensor([[*source, 3]])
+        with torch.inference_mode():
+            hidden = model(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[2, *target]]))
+            scores = torch.log_softmax(model.predict(hidden)[0], -1)
+        total -= float(scores.gather(1, torch.tensor([*target, 3])[:, None]).sum())
+        tokens += len(target) + 1
+    assert loss == pytest.approx(total / tokens, abs=1e-4)
+    engine._int8_is_good()
+    remembered = engine.folders.read_note(engine._note)["int8 loses"]
+    int8 = choosing.reference_loss(engine.engine.with_layout(Layout("int8")), pairs)
+    assert remembered == pytest.approx(int8 - loss, abs=1e-4)
+
+
+def test_a_run_without_its_corpus_translates_unmeasured_and_in_float32(run: Path, lines: list[str]) -> None:
+    shutil.rmtree(run / "data")
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    translator.translate(lines[:1])
+    translator.translate(lines[:20])
+    assert listener.said == [
+        "translating with CTranslate2, float32, 1 x 2 threads (not measured: the run has no validation set)",
+        "translating with CTranslate2, float32, 2 x 1 threads (not measured: the run has no validation set)",
+    ]
+
+
+def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
+    engine = fastest(run, beam=1)
+    race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
+    paces = {Layout(workers=2): 50.0, Layout(threads=2): 40.0, Layout("int8", workers=2): 52.0}
+    race.pace = lambda raced, count, best=0.0: paces.get(getattr(raced, "layout", None), 45.0)  # type: ignore[method-assign, assignment, arg-type]
+    choice = race.of_layouts(list(paces))
+    assert choice == Choice(Layout(workers=2), 50.0), "int8 must be faster by a margin"
+    paces[Layout("int8", workers=2)] = 60.0
+    assert race.of_layouts(list(paces)).layout == Layout("int8", workers=2)
+    torch_engine = engine.in_torch()
+    assert race.against_torch(choice, torch_engine) == Choice(Layout(workers=2), 50.0, 45.0)
+    assert race.against_torch(dataclasses.replace(choice, pace=44.0), torch_engine) == Choice(None, 45.0, 45.0)
+
+
+@pytest.mark.parametrize(
+    ("many", "threads", "shapes"),
+    [
+        (False, 1, {(1, 1)}),
+        (False, 4, {(1, 1), (1, 4)}),
+        (True, 1, {(1, 1)}),
+        (True, 2, {(2, 1), (1, 2)}),
+        (True, 8, {(8, 1), (4, 2), (1, 8)}),
+    ],
+)
+def test_no_layout_uses_more_threads_than_there_are(many: bool, threads: int, shapes: set[tuple[int, int]]) -> None:
+    layouts = choosing._layouts(Work(many, 5), threads, ["float32", "int8"], DecodeConfig())
+    assert {(layout.workers, layout.threads) for layout in layouts} == shapes
+    assert len(layouts) == 2 * len(shapes)
+
+
+def test_a_choice_is_remembered_whole() -> None:
+    for choice in (Choice(Layout("int8", 2, 1, 99), 12.5, 3.0), Choice(None, 4.0, 4.0), Choice(Layout(), 1.0)):
+        assert Choice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice
+
+
+# ---------------------------------------------------------------- asked for by name
+
+
+def test_an_engine_that_does_not_exist_is_refused(run: Path) -> None:
+    with pytest.raises(kente.errors.ConfigError, match=r"decode\.engine must be one of auto, torch, ctranslate2"):
+        api.load(run, engine="magic")
+
+
+def test_a_model_that_does_not_fit_says_why_and_goes_to_torch(trained: Path, tmp_path: Path) -> None:
+    data = api.Data(trained / "train.en", trained / "train.fr")
+    api.train(
+        data, tmp_path / "gru", recipe="gru-attention", updates=2, threads=1,
+        settings=("model.width=16", "model.embedding=16", "tokenizer.vocabulary=400", "train.validate_sentences=2"),
+    )  # fmt: skip
+    listener = Listener()
+    assert isinstance(api.load(tmp_path / "gru", threads=1, reporter=listener).engine, TorchEngine)
+    why = "it carries Transformers, and this is a recurrent model"
+    assert listener.said == [f"translating with torch; CTranslate2 cannot: {why}"]
+    with pytest.raises(UsageError) as caught:
+        api.load(tmp_path / "gru", engine="ctranslate2")
+    assert str(caught.value) == f"CTranslate2 cannot be the engine for {tmp_path / 'gru'}: {why}; --engine torch can"
+    with pytest.raises(UsageError, match=f"cannot be exported to CTranslate2: {why}"):
+        export(tmp_path / "gru", tmp_path / "out")
+
+
+def test_another_device_than_the_processor_is_for_torch(run: Path) -> None:
+    with pytest.raises(UsageError, match="--device cuda: this machine or this build of torch has no cuda"):
+        api.load(run, device="cuda")
+
+
+def test_a_damaged_checkpoint_is_never_used_whatever_the_engine(run: Path, lines: list[str]) -> None:
+    api.load(run, engine="ctranslate2", beam=1).translate(lines[0])
+    for checkpoint in Run.open(run).checkpoints():
+        path = checkpoint.path / "average.safetensors"
+        data = bytearray(path.read_bytes())
+        data[-5] ^= 4
+        path.write_bytes(data)
+    with pytest.raises(RunError, match=r"average\.safetensors is damaged"):
+        api.load(run, engine="ctranslate2", beam=1)
+
+
+def test_evaluation_says_which_engine_translated(trained: Path, run: Path) -> None:
+    test = trained / "test.en", trained / "test.fr"
+    fast, slow = (api.evaluate(run, *test, engine=engine, beam=1, threads=1) for engine in ("ctranslate2", "torch"))
+    assert fast.history[-1].startswith("CTranslate2 ") and slow.history[-1] == "torch"
+    assert fast.loss == slow.loss and fast.bleu.value == pytest.approx(slow.bleu.value, abs=1.0)
+
+
+# ---------------------------------------------------------------- for other programs
+
+
+def test_an_exported_run_translates_in_plain_ctranslate2(run: Path, tmp_path: Path, lines: list[str]) -> None:
+    from kente.decode.library import ctranslate2
+
+    folder = export(run, tmp_path / "exported")
+    translator: Translator = api.load(run, engine="torch", beam=1, threads=1)
+    tokenizer = translator.tokenizers.source
+    pieces = [tokenizer.pieces(tokenizer.encode(line)) for line in lines[:20]]
+    plain = ctranslate2().Translator(str(folder), device="cpu", intra_threads=1)
+    found = plain.translate_batch(pieces, beam_size=1, disable_unk=True, max_decoding_length=100)
+    texts = ["".join(result.hypotheses[0]).replace("▁", " ").strip() for result in found]
+    wanted = [translation.text for translation in translator.translate(lines[:20], split=False)]
+    assert sum(text == other for text, other in zip(texts, wanted, strict=True)) >= 17  # plain means unguarded
+    assert names(folder / "tokenizer") == names(run / "tokenizer")
+    with pytest.raises(UsageError, match="exists already; choose another folder"):
+        export(run, folder)
+
+
+def test_weights_without_torch_are_those_the_model_would_have(run: Path) -> None:
+    opened = Run.open(run)
+    checkpoint: Checkpoint = opened.chosen()
+    assert checkpoint.has("average")
+    arrays = opened.arrays(checkpoint)
+    model = dict(opened.model(checkpoint).named_parameters())
+    assert arrays.keys() == model.keys()
+    assert all(torch.equal(torch.from_numpy(arrays[name].copy()), model[name]) for name in model)
+    assert isinstance(CTranslate2Engine(folders(run), opened.tokenizers(), lambda: None).name, str)  # type: ignore[arg-type, return-value]
