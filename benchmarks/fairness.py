@@ -11,6 +11,8 @@ Samples = Mapping[str, Sequence[Mapping[str, Any]]]
 LENGTHS_APART = 0.02
 """Share by which the lengths of answers may differ before sentences a second are no longer comparable."""
 BLEU_APART = 0.1
+DISTURBED = 0.1
+"""Share of the cores that other programs may use while something is measured."""
 BATCHES_APART = 0.25
 """Share by which a batch, padding included, may differ from the size everyone was given."""
 
@@ -48,6 +50,16 @@ def uneven_batches(samples: Samples, batch_tokens: int) -> list[str]:
             if abs(cells - batch_tokens) > BATCHES_APART * batch_tokens:
                 complaints.append(f"{variant} had {cells:,.0f} places a side in a batch, not {batch_tokens:,}")
                 break
+    return complaints
+
+
+def disturbed(samples: Samples) -> list[str]:
+    """Variants in most of whose samples other programs were at work."""
+    complaints = []
+    for variant, theirs in samples.items():
+        shares = sorted(sample.get("others_busy", 0.0) for sample in theirs if sample.get("error") is None)
+        if shares and shares[len(shares) // 2] > DISTURBED:
+            complaints.append(f"while {variant} ran, other programs used {shares[len(shares) // 2]:.0%} of the cores")
     return complaints
 
 

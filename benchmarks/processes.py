@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import threading
@@ -30,6 +31,34 @@ class Outcome:
     error: str | None
     wall_seconds: float
     peak_megabytes: float
+    others_busy: float = 0.0
+    """Share of all cores that other programs used meanwhile; those that were asked to be nice do not count."""
+
+
+class Others:
+    """How busy other programs keep the machine, from the kernel's own counts."""
+
+    def __init__(self) -> None:
+        self.began, self.busy, self.own = time.monotonic(), _busy_seconds(), _own_seconds()
+
+    def share(self) -> float:
+        """Of all cores, since this was made. Ask when the job has ended: only then is its own time known."""
+        wall = max(time.monotonic() - self.began, 0.1)
+        others = (_busy_seconds() - self.busy) - (_own_seconds() - self.own)
+        return max(0.0, others / wall / (os.cpu_count() or 1))
+
+
+def _busy_seconds() -> float:
+    """Seconds that cores spent on programs (not on those that are nice) and on the kernel's work for them."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        user, _nice, system = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:4]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _own_seconds() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 def environment(threads: int) -> dict[str, str]:

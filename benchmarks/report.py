@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import decoding, quality, training
 from benchmarks.corpus import Corpus
-from benchmarks.fairness import uneven_answers, uneven_batches
+from benchmarks.fairness import disturbed, uneven_answers, uneven_batches
 from benchmarks.plot import Bar, Line, bars, lines
 from benchmarks.results import Figure, Results, Sample
 from benchmarks.shapes import BATCH_TOKENS, SHAPES
@@ -89,7 +89,7 @@ def training_table(results: Results, shape: str, flop_per_token: float | None, b
             f"\nGEMM peak in the same rounds: {peak:.0f} GFLOP/s on {results.about.get('threads', '?')} threads. "
             f"A real token of {shape} needs {flop_per_token / 1e6:.2f} MFLOP in training.\n"
         )
-    return markdown(header, lines_) + told + notes(uneven_batches(rows, batch_tokens))
+    return markdown(header, lines_) + told + notes([*uneven_batches(rows, batch_tokens), *disturbed(rows)])
 
 
 def _training_row(
@@ -137,7 +137,7 @@ def decoding_table(results: Results, name: str) -> str:
             ]
         )
     header = (name, "sentences/s, median (lowest to highest)", "tokens written", "BLEU", "peak memory", "how")
-    return markdown(header, lines_) + notes(uneven_answers(rows, "Kente"))
+    return markdown(header, lines_) + notes([*uneven_answers(rows, "Kente"), *disturbed(rows)])
 
 
 def _mode(samples: Sequence[Sample]) -> str:

@@ -55,6 +55,12 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     add("--results", type=Path, help="samples as JSON (benchmarks/results.json; .bench/quick.json with --quick)")
     add("--page", type=Path, help="the page to write (docs/benchmarks.md; none with --quick)")
     add("--lock", type=Path, help="a file to hold while measuring, where several measure on one machine")
+    add(
+        "--calm",
+        type=float,
+        default=1.0,
+        help="measure again when other programs used more than this share of the cores",
+    )
     return parser.parse_args(given)
 
 
@@ -97,7 +103,7 @@ def facts(options: argparse.Namespace, rounds: int) -> dict[str, Any]:
 
 def command_line(given: list[str]) -> str:
     """The command as another could type it: no folders of this machine."""
-    hidden = {"--lock", "--text", "--folder", "--results", "--page"}
+    hidden = {"--calm", "--lock", "--text", "--folder", "--results", "--page"}
     shown, skip = [], False
     for word in given:
         if skip:
@@ -127,6 +133,7 @@ def run(options: argparse.Namespace, given: list[str]) -> Results:
         quick=options.quick,
         peers=peers,
         lock=options.lock,
+        calm=options.calm,
     )
     languages = tuple(options.languages.split(","))
     assert len(languages) == 2

@@ -84,11 +84,12 @@ class Engine:
             "beam_size": job["beam"],
             "max_batch_size": batch,
             "batch_type": batch_type,
-            "max_decoding_length": 256,
         }
 
     def translate(self, lines: list[str]) -> list[str]:
-        answers = self.translator.translate_batch(self.pieces.encode(lines, out_type=str), **self.how)
+        sources = self.pieces.encode(lines, out_type=str)
+        longest = 2 * (max(map(len, sources)) + 1) + 10
+        answers = self.translator.translate_batch(sources, max_decoding_length=longest, **self.how)
         return list(self.pieces.decode([answer.hypotheses[0] for answer in answers]))
 
 

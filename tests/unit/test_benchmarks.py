@@ -372,6 +372,21 @@ def test_answers_of_other_lengths_or_scores_are_pointed_at():
     ]
 
 
+def test_other_busy_programs_are_told_of():
+    rows = {"A": [{"others_busy": 0.5}, {"others_busy": 0.0}, {"others_busy": 0.3}], "B": [{"others_busy": 0.01}]}
+    assert fairness.disturbed(rows) == ["while A ran, other programs used 30% of the cores"]
+
+
+def test_a_disturbed_sample_is_measured_again_and_the_calmest_counts(tmp_path, monkeypatch):
+    made = bench(tmp_path, Results(tmp_path / "r.json"), [], calm=0.1)
+    shares = iter([0.5, 0.3, 0.05])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr(made, "run", lambda *a, **k: Outcome({"x": 1}, None, 1.0, 1.0, others_busy=next(shares)))
+    assert made.run_in_peace(Variant("A", "plain"), "A").others_busy == 0.05
+    shares = iter([0.5, 0.3, 0.4, 0.6])
+    assert made.run_in_peace(Variant("A", "plain"), "A").others_busy == 0.3
+
+
 def test_a_page_keeps_what_is_outside_its_markers():
     page = "above\n<!-- begin training -->\nold\n<!-- end training -->\nbelow\n"
     changed = report.between(page, "training", "new\n")
