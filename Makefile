@@ -1,4 +1,4 @@
-# Kente's two commands: `make demo` and `make test`. Both make the environment they need in .venv.
+# Kente's commands: `make demo`, `make test` and `make bench`. All make the environment they need in .venv.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -8,9 +8,11 @@ PIP    := $(BIN)/pip --quiet --disable-pip-version-check
 # Two test processes of one thread each beat one process of two threads: torch's small tensors do not share work well.
 TEST_PROCESSES ?= 2
 PYTEST_ARGS    ?=
+# For instance BENCH_ARGS=--quick; docs/benchmarks.md tells more.
+BENCH_ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test bench lint format clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -29,6 +31,9 @@ test: lint  ## lint, type check, all tests with coverage
 	@$(BIN)/python -c 'import sys, importlib.util as i; sys.exit(i.find_spec("g2p_en") is None)' || $(PIP) install -c constraints.txt --no-deps g2p-en || echo "no g2p-en here: the test of its weights is skipped"
 	@echo "Testing"
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
+
+bench: $(STAMP)  ## measure Kente beside its peers (BENCH_ARGS=--quick: five minutes)
+	@$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
 
 lint: $(STAMP)  ## formatting, lint rules and types
 	@echo "Checking format, lint rules and types"
