@@ -20,9 +20,10 @@ from kente.decode.library import ctranslate2
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
 from kente.reporting import SILENT, Reporter
-from kente.runs import Checkpoint, Run
+from kente.runs import Run
 
 if TYPE_CHECKING:
+    from kente.data.shortlist import Shortlist
     from kente.decode.torch_engine import TorchEngine
 
 
@@ -40,6 +41,7 @@ def load(
     ).decode
     checkpoint = opened.chosen(reporter)
     tokenizers = opened.tokenizers(checkpoint)
+    shortlist = shortlist_of(opened, tokenizers, decode, reporter)
 
     @functools.cache
     def in_torch() -> TorchEngine:
@@ -47,16 +49,23 @@ def load(
 
         use_threads(threads)
         where = pick_device(device)
-        return TorchEngine(opened.model(checkpoint, where), where)  # type: ignore[arg-type]  # build() makes Generators
+        return TorchEngine(opened.model(checkpoint, where), where, shortlist)  # type: ignore[arg-type]  # build() makes Generators
 
-    engine = _engine(opened, checkpoint, tokenizers, decode, device, count, in_torch, reporter)
+    folders = EngineFolders(opened, checkpoint, tokenizers, shortlist)
+    engine = _engine(opened, folders, decode, device, count, in_torch, reporter)
     return translator_with(engine, opened, tokenizers, decode)
+
+
+def shortlist_of(
+    run: Run, tokenizers: Tokenizers, decode: DecodeConfig, reporter: Reporter = SILENT
+) -> Shortlist | None:
+    """The words to weigh, if not all."""
+    return run.shortlist(tokenizers, reporter).first(decode.shortlist) if decode.shortlist else None
 
 
 def _engine(
     run: Run,
-    checkpoint: Checkpoint,
-    tokenizers: Tokenizers,
+    folders: EngineFolders,
     decode: DecodeConfig,
     device: str,
     threads: int,
@@ -65,10 +74,9 @@ def _engine(
 ) -> Engine:
     if decode.engine == "torch":
         return in_torch()
-    folders = EngineFolders(run, checkpoint, tokenizers)
     why = _why_not(run, device) or _no_folder(folders)
     if why is None:
-        fast = CTranslate2Engine(folders, tokenizers, in_torch)
+        fast = CTranslate2Engine(folders, folders.tokenizers, in_torch, shortlist=folders.shortlist is not None)
         return Fastest(fast, folders, threads, consider_torch=decode.engine == "auto", reporter=reporter)
     if decode.engine == "ctranslate2":
         raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")

@@ -15,7 +15,7 @@ from torch import nn
 
 from kente.api.corpora import Data
 from kente.api.inputs import pick_device, use_threads
-from kente.api.loading import translator_with
+from kente.api.loading import shortlist_of, translator_with
 from kente.config import Config, DecodeConfig
 from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
@@ -332,8 +332,7 @@ def translator_of(
     model: nn.Module, run: Run, tokenizers: Tokenizers, decode: DecodeConfig, device: torch.device | str
 ) -> Translator:
     """A translator over a network that is there already."""
-    shortlist = run.shortlist(tokenizers).first(decode.shortlist) if decode.shortlist else None
-    engine = TorchEngine(model, device, shortlist)  # type: ignore[arg-type]  # build() makes Generators; the contract tests hold it to that
+    engine = TorchEngine(model, device, shortlist_of(run, tokenizers, decode))  # type: ignore[arg-type]  # build() makes Generators; the contract tests hold it to that
     return translator_with(engine, run, tokenizers, decode)
 
 

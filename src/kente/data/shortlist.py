@@ -8,6 +8,7 @@ maximise   p(t | s) = c(t | s) / sum_t' c(t' | s)
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -73,6 +74,11 @@ class Shortlist:
         return allowed
 
     # --- on disk ---
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Stands for all that is in it."""
+        return _sha256({"always": self.always, "table": np.ascontiguousarray(self.table)}, {})
 
     def save(self, path: Path, tokenizer_sha256: str) -> None:
         """Write the list, bound to the tokenizer whose ids it speaks of."""

@@ -14,14 +14,15 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from kente.checkpoints import Checkpoint
 from kente.config import TransformerConfig
+from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import Tokenizers
-from kente.decode.conversion import Numbers, convert, names_of
+from kente.decode.conversion import Numbers, convert, names_of, vocabulary_map
 from kente.durable import PART, file_sha256, replace_file
 from kente.errors import KenteError, RunError
 from kente.runs import Run
@@ -37,10 +38,9 @@ class EngineFolders:
     """The converted models of one checkpoint of a run."""
 
     def __init__(
-        self, run: Run, checkpoint: Checkpoint, tokenizers: Tokenizers, vocabulary_map: str | None = None
+        self, run: Run, checkpoint: Checkpoint, tokenizers: Tokenizers, shortlist: Shortlist | None = None
     ) -> None:
-        self.run, self.checkpoint, self.tokenizers = run, checkpoint, tokenizers
-        self.vocabulary_map = vocabulary_map
+        self.run, self.checkpoint, self.tokenizers, self.shortlist = run, checkpoint, tokenizers, shortlist
         self.identity = self._identity()
 
     def _identity(self) -> str:
@@ -48,7 +48,9 @@ class EngineFolders:
         manifest = self.checkpoint.manifest
         weights = {name: file["sha256"] for name, file in manifest["files"].items() if name.endswith(".safetensors")}
         used = {name: weights[name] for name in ("model.safetensors", "average.safetensors") if name in weights}
-        made_from = [FORMAT, used, manifest["model_sha256"], manifest["tokenizer_sha256"], self.vocabulary_map]
+        made_from = [FORMAT, used, manifest["model_sha256"], manifest["tokenizer_sha256"]]
+        if self.shortlist is not None:
+            made_from.append(self.shortlist.sha256)
         return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -90,13 +92,21 @@ class EngineFolders:
         try:
             vocabularies = names_of(self.tokenizers.source.size), names_of(self.tokenizers.target.size)
             weights = self.run.arrays(self.checkpoint)
-            convert(self._config, weights, vocabularies, part, numbers=numbers, vocabulary_map=self.vocabulary_map)
+            words = None if self.shortlist is None else self._vocabulary_map(self.shortlist, *vocabularies)
+            convert(self._config, weights, vocabularies, part, numbers=numbers, vocabulary_map=words)
             _write_manifest(part)
             _put(part, home / name)
         finally:
             shutil.rmtree(part, ignore_errors=True)
         self._let_go(home)
         return home / name
+
+    @staticmethod
+    def _vocabulary_map(shortlist: Shortlist, source: Sequence[str], target: Sequence[str]) -> str:
+        always = [target[i] for i in shortlist.always]
+        return vocabulary_map(
+            always, {name: [target[i] for i in shortlist.candidates(place)] for place, name in enumerate(source)}
+        )
 
     def _let_go(self, home: Path) -> None:
         """Remove what older weights left, and what was never finished."""
