@@ -8,10 +8,19 @@ import pytest
 import torch
 from torch import nn
 
-from kente.nn.attention import CrossAttention, SelfAttention, attend, dot_scores, join_heads, multi_head, split_heads
+from kente.nn.attention import (
+    CrossAttention,
+    SelfAttention,
+    ask,
+    attend,
+    dot_scores,
+    join_heads,
+    multi_head,
+    split_heads,
+)
 from kente.nn.dropout import Dropout
 from kente.nn.loss import linear_cross_entropy
-from kente.nn.masks import causal_mask, padding_mask
+from kente.nn.masks import as_numbers, causal_mask, padding_mask
 from kente.nn.positions import Learned, Rotary, Sinusoid, sinusoid
 from kente.nn.transformer import FeedForward, Residual
 
@@ -86,6 +95,26 @@ def test_cross_attention_takes_queries_from_the_target_and_the_rest_from_the_sou
     context, weights = ours(target, ours.project(source))
     assert weights is None
     torch.testing.assert_close(context, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "group", "others"), [(40, 1, 20), (40, 1, 5), (40, 5, 12), (3, 1, 20), (40, 9, 20), (1, 1, 1)]
+)
+@torch.inference_mode()
+def test_asking_while_writing_is_attention_in_every_head(sentences, group, others):
+    """Whatever way it goes: few or many sentences, queries, keys."""
+    torch.manual_seed(0)
+    queries = torch.randn(sentences, group, 4, 8).transpose(1, 2)  # as they come out of a product
+    keys, values = torch.randn(2, sentences, 4, others + 7, 8)[:, :, :, :others]
+    mask = torch.rand(sentences, 1, group, others) < 0.8
+    mask[..., 0] = True
+    for allowed, numbers in (
+        (mask, as_numbers(mask, keys)),
+        (None, None),
+        (mask[:, :, :1], as_numbers(mask[:, :, :1], keys)),
+    ):
+        expected, _ = multi_head(queries, keys, values, allowed, visible=True)
+        torch.testing.assert_close(ask(queries, keys, values, numbers), join_heads(expected), atol=1e-5, rtol=1e-5)
 
 
 def test_sinusoid_is_the_equation_of_lecture_001():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kente.api.corpora import Data, check
     from kente.api.demonstration import demo
     from kente.api.lecturing import experiments, lecture
-    from kente.api.loading import load
+    from kente.api.loading import load, translate_lines
     from kente.api.training import TrainResult, resume, train
     from kente.api.using import evaluate, info, score, summary
 
@@ -33,6 +33,7 @@ __all__ = [
     "score",
     "summary",
     "train",
+    "translate_lines",
 ]
 
 _HOMES = {
@@ -40,7 +41,7 @@ _HOMES = {
     "corpora": ("Data", "check"),
     "demonstration": ("demo",),
     "lecturing": ("experiments", "lecture"),
-    "loading": ("load",),
+    "loading": ("load", "translate_lines"),
     "training": ("TrainResult", "resume", "train"),
     "using": ("evaluate", "info", "score", "summary"),
 }

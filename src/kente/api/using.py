@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kente.api.loading import load
+from kente.api.loading import load, translate_lines
 from kente.configfile import load_recipe
 from kente.data.batches import Batch, collate
 from kente.data.corpus import read_lines
@@ -22,6 +22,8 @@ from kente.runs import Run, environment, weights_sha256
 from kente.train.budget import automatic
 from kente.train.objectives import mean_loss
 
+TOGETHER = 1024
+"""Sentences translated between two looks at the clock."""
 UNKNOWN_VOCABULARY = 8000
 """Assumed by `summary` of a recipe that leaves the vocabulary to the corpus."""
 
@@ -51,8 +53,9 @@ def evaluate(
     sources, references = sources[:limit], references[:limit]
     translator = load(run, device=device, threads=threads, reporter=reporter, beam=beam, engine=engine)
     texts = []
-    for translation in translator.stream(sources, lookahead=512):
-        texts.append(translation.text)
+    for begin in range(0, len(sources), TOGETHER):
+        window = sources[begin : begin + TOGETHER]
+        texts += [translation.text for translation in translate_lines(translator, window, threads)]
         reporter.progress("translating", len(texts), len(sources))
     reporter.finish()
     loss = _reference_loss(translator, sources, references)

@@ -184,7 +184,7 @@ def _share(done: float, total: float) -> float:
     return min(max(done / total, 0.0), 1.0)
 
 
-def ready_lines(stream: BinaryIO, name: str = "standard input", most: int = 512) -> Iterator[list[str]]:
+def ready_lines(stream: BinaryIO, name: str = "standard input", most: int = 2048) -> Iterator[list[str]]:
     """Lists of lines: each as many as have arrived, at least one and at most `most`, so that a person typing is answered
     line by line and a file is taken in large bites. Bytes are read by rule: \\n alone ends a line, one \\r before it is dropped."""
     rest, number, open_ = b"", 0, True

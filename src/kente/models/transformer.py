@@ -154,9 +154,9 @@ class Transformer(nn.Module):
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         past, slots, column = open_column(state.past, state.slots, state.position)
-        words = self.target_embedding(tokens.view(len(state.position), -1)) * self.scale
-        x = self.target_positions(words, state.position[:, None])
-        memory_mask = as_numbers(padding_mask(state.memory_mask), words)
+        where = state.position.repeat_interleave(len(tokens) // len(state.position))
+        x = self.target_positions(self.target_embedding(tokens)[:, None] * self.scale, where[:, None])[:, 0]
+        memory_mask = as_numbers(padding_mask(state.memory_mask), x)
         hidden = self.decoder.step(x, state.memory, memory_mask, past, column)
-        logits = (output or self.output).scores(hidden.flatten(0, 1))
+        logits = (output or self.output).scores(hidden)
         return Step(logits, replace(state, past=past, position=state.position + 1, slots=slots))

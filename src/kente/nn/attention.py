@@ -21,13 +21,14 @@ from kente.nn.past import Column, Past
 Turn = Callable[..., Tensor]
 """(x, positions) -> x: marks queries and keys (B, H, T, K) with where they stand, by default 0, 1, 2, ...; positions.Rotary."""
 MultiHead = Callable[..., tuple[Tensor, Tensor | None]]
-"""How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels distances; positions.Alibi, positions.Relative."""
+"""How queries meet keys and values in every head: `multi_head`, or what takes its arguments and feels how far they are `apart`;
+positions.Alibi, positions.Relative."""
 
 
 Mask = Bool[Tensor, "..."] | Float[Tensor, "..."] | None
 """True = may look. Or, ready to be added to many scores: 0 = may look, -inf = may not; `masks.as_numbers`. None = may look everywhere."""
-FEW_QUERIES, MANY_HEADS = 8, 64
-"""Where the fused kernel is left aside: as many queries of one head at most, as many heads of all sentences at least."""
+MANY, FEW, SMALL = 64, 8, 400
+"""Where `ask` leaves the fused kernel aside: heads of all sentences at least, queries of each at most, multiplications at least."""
 
 
 def dot_scores(queries: Float[Tensor, "*B T K"], keys: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
@@ -78,28 +79,34 @@ def multi_head(
     causal: bool = False,
     dropout: float = 0.0,
     visible: bool = False,
-    apart: Tensor | None = None,
 ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
-    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out.
+    """Attention in every head at once. The fused path returns no weights; the visible one cannot drop any out."""
+    if visible or (dropout and queries.is_cpu):  # torch's fused kernel has no dropout there
+        mask = as_mask(mask, causal, queries, keys)
+        context, weights = attend(dot_scores(queries, keys), values, mask, 0.0 if visible else dropout)
+        return context, weights if visible else None
+    return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
 
-    How far keys are `apart` from queries is for those who feel distances; this does not.
+
+def ask(
+    queries: Float[Tensor, "B H G K"],
+    keys: Float[Tensor, "B H S K"],
+    values: Float[Tensor, "B H S K"],
+    mask: Float[Tensor, "B 1 G2 S"] | None,
+) -> Float[Tensor, "B G D"]:
+    """What `multi_head` gives, heads joined, while writing word by word: few queries of many sentences, no gradient.
+
+    On a CPU plain products are then faster than the fused kernel, unless they are so small that torch has no fast product for them.
     """
-    no_kernel = dropout > 0 and queries.is_cpu  # torch's fused kernel has no dropout there
-    if not visible and not no_kernel and not _few(queries, keys):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
-    mask = as_mask(mask, causal, queries, keys)
-    context, weights = attend(dot_scores(queries, keys), values, mask, 0.0 if visible else dropout)
-    return context, weights if visible else None
-
-
-def _few(queries: Tensor, keys: Tensor) -> bool:
-    """Few queries in many sentences and heads, as in writing word by word: on a CPU plain products are then faster than the fused kernel.
-
-    Below 400 multiplications torch has no fast product either.
-    """
-    (*batch, length, size), others = queries.shape, keys.shape[-2]
-    writing = queries.device.type == "cpu" and not torch.is_grad_enabled() and length <= FEW_QUERIES
-    return writing and math.prod(batch) >= MANY_HEADS and length * size * others >= 400
+    (sentences, heads, group, size), others = queries.shape, keys.shape[2]
+    if queries.device.type != "cpu" or sentences * heads < MANY or group > FEW or group * others * size < SMALL:
+        return join_heads(F.scaled_dot_product_attention(queries, keys, values, mask))
+    flat = (sentences * heads, -1, size)
+    scores = torch.bmm((queries * size**-0.5).reshape(flat), keys.reshape(flat).mT).view(
+        sentences, heads, group, others
+    )
+    weights = (scores if mask is None else scores.add_(mask)).softmax(dim=-1)
+    return join_heads(torch.bmm(weights.view(-1, group, others), values.reshape(flat)).view(queries.shape))
 
 
 def _xavier_blocks(weight: Tensor, width: int) -> None:
@@ -140,16 +147,19 @@ class SelfAttention(nn.Module):
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
 
-    def step(self, x: Float[Tensor, "B G D"], past: Past, column: Column) -> Float[Tensor, "B G D"]:
-        """The context of one more position in each of a sentence's G rows. Writes its keys and values into `past`."""
-        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
+    def step(self, x: Float[Tensor, "N D"], past: Past, column: Column) -> Float[Tensor, "N D"]:
+        """The context of one more position in each of a sentence's rows. Writes its keys and values into `past`."""
+        rows = (len(column.position), -1, 3, self.heads, x.shape[1] // self.heads)  # (B, G, 3, H, K)
+        queries, keys, values = self.query_key_value(x).view(rows).permute(2, 0, 3, 1, 4)
         if self.turn is not None:
             where = column.position[:, None, None]
             queries, keys = self.turn(queries, where), self.turn(keys, where)
         keys, values = column.add(past[0], keys), column.add(past[1], values)
-        apart = None if self.meet is multi_head else column.apart
-        context, _ = self.meet(queries, keys, values, column.mask, apart=apart)
-        return self.output(join_heads(context))
+        if self.meet is multi_head:
+            context = ask(queries, keys, values, column.mask)
+        else:
+            context = join_heads(self.meet(queries, keys, values, column.mask, apart=column.apart)[0])
+        return self.output(context.view(x.shape))
 
 
 class CrossAttention(nn.Module):
@@ -183,3 +193,10 @@ class CrossAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         context, weights = multi_head(queries, *memory, mask, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
+
+    def step(
+        self, x: Float[Tensor, "N D"], memory: tuple[Tensor, Tensor], mask: Float[Tensor, "B 1 1 S"]
+    ) -> Float[Tensor, "N D"]:
+        """The context of one more position; the rows of a sentence ask its one source together."""
+        rows = (len(mask), -1, self.heads, x.shape[1] // self.heads)  # (B, G, H, K)
+        return self.output(ask(self.query(x).view(rows).transpose(1, 2), *memory, mask).view(x.shape))

@@ -50,14 +50,14 @@ class Experts(nn.Module):
         nn.init.xavier_uniform_(self.router.weight)
         self.routing: Routing | None = None  # of the last reading, while training and until `take_balance`
 
-    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         probabilities = self.router(x).softmax(dim=-1)
-        gates, chosen = probabilities.topk(self.used, dim=-1)  # (B, T, used)
+        gates, chosen = probabilities.topk(self.used, dim=-1)  # (*B, used)
         if self.used > 1:
             gates = gates / gates.sum(dim=-1, keepdim=True)
         learning = self.training and torch.is_grad_enabled()
         self.routing = Routing(probabilities, chosen) if learning else None
-        words = x.flatten(0, 1)
+        words = x.flatten(0, -2)
         visits = chosen.flatten().argsort(stable=True)  # sorted by expert; visit v is of word v // used
         visitors = visits // self.used
         answers = [  # an expert nobody visits answers too, with nothing: its weights get a gradient of zeros
@@ -67,7 +67,7 @@ class Experts(nn.Module):
         weighted = torch.cat(answers) * gates.flatten().index_select(0, visits)[:, None]
         return torch.zeros_like(words).index_add(0, visitors, weighted).view_as(x)
 
-    def _groups(self, visitors: Float[Tensor, "N D"], chosen: Int[Tensor, "B T used"]) -> tuple[Tensor, ...]:
+    def _groups(self, visitors: Float[Tensor, "N D"], chosen: Int[Tensor, "*B used"]) -> tuple[Tensor, ...]:
         """Cut the vectors, sorted by expert, into one group for each expert."""
         if chosen.is_meta:  # a model without numbers, built for its shapes
             return visitors.tensor_split(len(self.experts))

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, Mask, MultiHead, SelfAttention, Turn, multi_head
+from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.past import Column, Past
@@ -148,11 +148,11 @@ class DecoderLayer(nn.Module):
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
     def step(
-        self, x: Float[Tensor, "B G D"], memory: Memory, memory_mask: Mask, past: Past, column: Column
-    ) -> Float[Tensor, "B G D"]:
-        """One more position in each of a sentence's G rows, which ask their one source together."""
+        self, x: Float[Tensor, "N D"], memory: Memory, memory_mask: Tensor, past: Past, column: Column
+    ) -> Float[Tensor, "N D"]:
+        """One more position in each row."""
         x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
-        x = self.cross_residual.leave(x, self.cross(self.cross_residual.enter(x), memory, memory_mask)[0])
+        x = self.cross_residual.leave(x, self.cross.step(self.cross_residual.enter(x), memory, memory_mask))
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
 
@@ -198,13 +198,13 @@ class Decoder(nn.Module):
 
     def step(
         self,
-        x: Float[Tensor, "B G D"],
+        x: Float[Tensor, "N D"],
         memory: Sequence[Memory],
-        memory_mask: Mask,
+        memory_mask: Float[Tensor, "B 1 1 S"],
         past: Sequence[Past],
         column: Column,
-    ) -> Float[Tensor, "B G D"]:
-        """One more position, written into each layer's `past` at `column`."""
+    ) -> Float[Tensor, "N D"]:
+        """One more position in each row, written into each layer's `past` at `column`. A sentence has several rows side by side."""
         for layer, source, written in zip(self.layers, memory, past, strict=True):
             x = layer.step(x, source, memory_mask, written, column)  # type: ignore[operator]
         return self.norm(x)
