@@ -15,7 +15,6 @@ import difflib
 import errno
 import fcntl
 import functools
-import importlib.metadata
 import json
 import math
 import os
@@ -450,8 +449,10 @@ def _processes() -> dict[str, int]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
+    import importlib.metadata  # here, for it is slow to import and translating has no use for it
+
     versions = {"kente": kente.__version__, "python": platform.python_version()}
-    for package in ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors"):
+    for package in ("torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "ctranslate2"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return versions

@@ -24,7 +24,7 @@ from kente.config import DecodeConfig, TransformerConfig
 from kente.data.tokenizer import Symbols, Tokenizers
 from kente.decode import guards
 from kente.decode.answers import CUT, LATE, LOOPED, Hypothesis, end_of_loop, length_penalty, most_tokens, no_answer
-from kente.decode.conversion import Numbers, convert, names_of
+from kente.decode.conversion import Numbers, convert, names_of, vocabulary_map
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.engine import Question, batches
 from kente.decode.torch_engine import TorchEngine
@@ -107,19 +107,24 @@ def never_asked() -> TorchEngine:
 
 
 def fast_engine(
-    model: Any, folder: Path, in_torch: Callable[[], TorchEngine] = never_asked, kind: type[Symbols] = Spelling
+    model: Any,
+    folder: Path,
+    in_torch: Callable[[], TorchEngine] = never_asked,
+    kind: type[Symbols] = Spelling,
+    shortlist: str | None = None,
 ) -> CTranslate2Engine:
     """The engine over a model that lies in `folder`."""
+    vocabularies = names_of(VOCABULARY), names_of(VOCABULARY)
     weights = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
 
     def find(numbers: Numbers) -> Path:
         home = folder / numbers
         if not home.exists():
             home.mkdir()
-            convert(model.config, weights, (names_of(VOCABULARY), names_of(VOCABULARY)), home, numbers=numbers)
+            convert(model.config, weights, vocabularies, home, numbers=numbers, vocabulary_map=shortlist)
         return home
 
-    return CTranslate2Engine(find, tokenizers(kind), in_torch, Layout(workers=2))
+    return CTranslate2Engine(find, tokenizers(kind), in_torch, Layout(workers=2), shortlist=shortlist is not None)
 
 
 def sentences(count: int, longest: int = 18, seed: int = 1) -> list[Question]:
@@ -295,6 +300,23 @@ def test_a_model_whose_numbers_are_not_numbers_gives_no_answer(tmp_path: Path) -
         model.decoder.layers[-1].feedforward_residual.norm.bias.fill_(torch.nan)
     (best,) = fast_engine(model, tmp_path).search([Question([5, 6], 4)], GREEDY)[0]
     assert best == no_answer()
+
+
+def test_with_a_shortlist_answers_are_made_of_its_words(tmp_path: Path) -> None:
+    model = ending_model(TINY, seed=2)
+    always, of_each = (
+        [str(i) for i in range(4, 10)],
+        {str(i): [str(i), str((i + 7) % 30 + 4)] for i in range(4, VOCABULARY)},
+    )
+    engine = fast_engine(model, tmp_path, shortlist=vocabulary_map(always, of_each))
+    alone = engine.with_layout(Layout(batch_tokens=1))  # CTranslate2 shares the words among a batch
+    for config in (GREEDY, BEAM):
+        for question, (best,) in zip(sentences(20), alone.search(sentences(20), config), strict=True):
+            words = {*map(int, always), *(int(word) for i in question.source for word in of_each[str(i)])}
+            assert set(best.ids) <= words or best.warnings  # without it, where an answer is asked for again
+    begun = [replace(question, prefix=[38, 39]) for question in sentences(20)]
+    found, wanted = engine.search(begun, GREEDY), TorchEngine(model).search(begun, GREEDY)
+    assert [h.ids for (h,) in found] == [h.ids for (h,) in wanted], "a forced beginning goes without"
 
 
 # ---------------------------------------------------------------- what only torch can do

@@ -77,10 +77,11 @@ def end_of_loop(ids: Sequence[int], beyond: int = 0, start: int = 0) -> tuple[in
     for place, token in enumerate(ids):
         for period in range(1, min(PERIODS, place) + 1):
             runs[period] = runs[period] + 1 if ids[place - period] == token else 0
-            if runs[period] >= run_of_a_loop(period) + beyond and place >= start:
+            if runs[period] >= LOOP_RUNS[period] + beyond and place >= start:
                 return place, period
     return None
 
 
-FEWEST_REPEATED = min(map(run_of_a_loop, range(1, PERIODS + 1)))
+LOOP_RUNS = tuple(map(run_of_a_loop, range(PERIODS + 1)))
+FEWEST_REPEATED = min(LOOP_RUNS[1:])
 """Tokens of any loop that stood there before: with fewer, there is none to look for."""

@@ -128,7 +128,7 @@ class Fastest:
     def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
         """The engine for such questions; measured now if that was not done before, and said."""
         many = len(questions) > FEW
-        torch = self.consider_torch and many and (len(questions) >= BULK or "torch" in sys.modules)
+        torch = self.consider_torch and many and (len(questions) >= BULK or sys.modules.get("torch") is not None)
         work = Work(many, rows_for(config, n_best), torch)
         if work not in self._engines:
             choice = self._remembered(work) or self._measured(work, config)
@@ -223,7 +223,7 @@ class Race:
         self.questions = [
             Question(source, most_tokens(len(source) + 1, config.max_ratio, limit)) for source, _ in pairs if source
         ]
-        heats = (24, 256) if work.many else (4, 12)
+        heats = (24, 512) if work.many else (4, 12)
         self.heats = tuple(max(4, size // (1 if work.beam == 1 or not work.many else 3)) for size in heats)
 
     def of_layouts(self, layouts: Sequence[Layout]) -> Choice:

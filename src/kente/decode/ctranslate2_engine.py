@@ -41,7 +41,10 @@ class Layout:
 
 
 class CTranslate2Engine:
-    """A converted Transformer. `folders` finds the model for a kind of numbers, `in_torch` loads the same one in torch when it must."""
+    """A converted Transformer. `folders` finds the model for a kind of numbers, `in_torch` loads the same one in torch when it must.
+
+    `shortlist`: the model has a vocabulary map, and answers are made of the words it names for their batch.
+    """
 
     def __init__(
         self,
@@ -133,7 +136,7 @@ class CTranslate2Engine:
     def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
         """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
         lengths = [len(question.source) + 1 for question in questions]
-        each = sum(lengths) / self.layout.workers  # no worker shall be idle
+        each = sum(lengths) / (2 * self.layout.workers)  # when the longest are answered, no worker shall be idle
         tokens = min(self.layout.batch_tokens / beam, each)
         free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
         return [
