@@ -19,9 +19,9 @@ import torch
 
 import kente
 from kente import api
-from kente.api.comparison import write_pairs
 from kente.checkpoints import Checkpoint
 from kente.config import DecodeConfig
+from kente.data.corpus import write_pairs
 from kente.data.grammar import generate
 from kente.decode import choosing
 from kente.decode.choosing import Choice, Fastest, Work
@@ -44,6 +44,7 @@ SETTINGS = (
     "model.feedforward=128",
     "model.heads=4",
     "model.norm_place=pre",
+    "model.dropout=0",
     "tokenizer.vocabulary=600",
     "batches.tokens=1024",
     "batches.max_length=64",
@@ -65,9 +66,9 @@ class Listener(Reporter):
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run that has learned something, but not all."""
     folder = tmp_path_factory.mktemp("engines")
-    pairs = list(generate(1, 3_300, max_words=8))
+    pairs = list(generate(1, 3_300, max_words=5))
     for name, part in (("train", pairs[:3_000]), ("validation", pairs[3_000:3_100]), ("test", pairs[3_100:])):
-        write_pairs(folder, name, part)
+        write_pairs(folder, name, part, ("en", "fr"))
     data, held_out = (api.Data(folder / f"{name}.en", folder / f"{name}.fr") for name in ("train", "validation"))
     api.train(data, folder / "run", validation=held_out, updates=250, threads=1, settings=SETTINGS)
     return folder
@@ -100,7 +101,8 @@ def like(some: list[Translation], others: list[Translation]) -> float:
     """Share of answers that read the same; scores of those agree."""
     agree = [(one, other) for one, other in zip(some, others, strict=True) if one.text == other.text]
     for one, other in agree:
-        assert one.score == pytest.approx(other.score, abs=0.01) and one.warnings == other.warnings
+        assert one.score == pytest.approx(other.score, abs=0.01, rel=0.01)  # int8 may be at work
+        assert one.warnings == other.warnings
     return len(agree) / len(some)
 
 

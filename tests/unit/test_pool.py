@@ -175,7 +175,7 @@ def alive(process: int) -> bool:
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) -> None:
     """Ctrl-C goes to all of them at once; kill -9 to one alone, and the others find their pipes closed when they next look."""
-    what = "workers.translate(lines(200))" if ending == signal.SIGINT else "import time; time.sleep(60)"
+    what = "while True: workers.translate(lines(200))" if ending == signal.SIGINT else "import time; time.sleep(60)"
     script = INTERRUPTED.format(folder=str(Path(__file__).parent), what=what)
     started = subprocess.Popen(
         [sys.executable, "-c", script],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from kente.config import ConvConfig, DecodeConfig, IntraAttentionConfig, Recurre
 from kente.data import shortlist as module
 from kente.data.shortlist import Shortlist, learn, sample, translations
 from kente.data.store import Side, Store
+from kente.decode.guards import SAMPLE
 from kente.decode.search import Hypothesis, search, search_all
 from kente.errors import RunError
 from kente.models.build import build
@@ -219,7 +221,7 @@ SOME = Shortlist(
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_each_sentence_has_a_list_of_its_own(setting: str) -> None:
-    """Only its words are written, its neighbours' lists are none of its business, and probabilities are shares of its own list."""
+    """Only its words are written, and its neighbours' lists are none of its business."""
     model, config = model_of("transformer"), SETTINGS[setting]
     together = search_all(model, sentences(), config, shortlist=SOME, n_best=2)
     refilled = search_all(model, sentences(), config, shortlist=SOME, n_best=2, room=20)
@@ -244,16 +246,24 @@ def test_a_forced_beginning_may_stand_on_no_list(setting: str) -> None:
         assert answers[0].log_probability > -1e3
 
 
-def test_the_probability_is_the_share_among_the_words_on_the_list() -> None:
-    model, (sentence, *_) = model_of("transformer"), sentences()
-    (best,) = search_all(model, [sentence], DecodeConfig(beam=1), shortlist=SOME)[0]
-    source = torch.tensor([sentence])
-    listed = torch.from_numpy(SOME.for_batch(sentence))
+def test_a_probability_is_a_share_among_all_words_the_others_told_by_a_sample() -> None:
+    """A plain sum: words on the list count as themselves, of the others every second is looked at and counts twice or so."""
+    vocabulary = 2 * SAMPLE
+    listed = Shortlist(np.array([3, 4, 5, 8]), np.full((vocabulary, 1), EOS, np.int32), vocabulary)
+    torch.manual_seed(3)
+    model = build(FAMILIES["transformer"], vocabulary, vocabulary).eval()
+    (best,) = search_all(model, [[9, 7, EOS]], DecodeConfig(beam=1), shortlist=listed)[0]
+    source = torch.tensor([[9, 7, EOS]])
     with torch.inference_mode():
-        read = model.predict(model(source, source != 0, torch.tensor([[2, *best.ids]])))[0]
-    shares = read[:, listed].log_softmax(-1)
-    total = sum(float(shares[place, listed.tolist().index(token)]) for place, token in enumerate([*best.ids, EOS]))
+        read = model.predict(model(source, source != 0, torch.tensor([[2, *best.ids]])))[0].double()
+    drawn = [word for word in range(0, vocabulary, 2) if word not in (3, 4, 5, 8)]
+    total = 0.0
+    for logits, token in zip(read, [*best.ids, EOS], strict=True):
+        others = sum(math.exp(logits[word]) for word in drawn) * (vocabulary - 4) / len(drawn)
+        total += float(logits[token]) - math.log(sum(math.exp(logits[word]) for word in (3, 4, 5, 8)) + others)
     assert best.log_probability == pytest.approx(total, abs=1e-3)
+    (full,) = search_all(model, [[9, 7, EOS]], DecodeConfig(), prefix=[best.ids], max_lengths=0)[0]
+    assert best.log_probability == pytest.approx(full.log_probability, rel=0.1)
 
 
 def test_a_model_that_cannot_weigh_a_few_words_says_so() -> None:

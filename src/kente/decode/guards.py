@@ -11,6 +11,7 @@ from kente.decode.answers import LOOP_TOKENS, PERIODS, run_of_a_loop
 from kente.decode.hypothesis import NEVER, Living
 from kente.models.interface import Generator, Narrowable, Output
 
+SAMPLE = 64  # words off the shortlist that speak for all others
 HARDLY = -1e4  # log-probability of a forced token that the model would never write
 
 
@@ -18,7 +19,9 @@ HARDLY = -1e4  # log-probability of a forced token that the model would never wr
 class Words:
     """The words a step weighs: all of them, or those that stand on the shortlist of a sentence at hand.
 
-    Logits (N, A) are over `ids`; what another sentence brought is `foreign` to one, so that no answer depends on its neighbours.
+    Logits (N, A) are then over `ids`. What stands on another's list is `foreign` to a sentence: no answer depends on its neighbours.
+    A probability still is a share among all words. How much the words off the list have of it is told by a sample of them, the same for
+    all: each of those off a sentence's list speaks for many. Without it answers would grow longer than they do with all words.
     """
 
     never: Tensor  # columns of the logits that are never chosen
@@ -26,19 +29,34 @@ class Words:
     ids: Tensor | None = None  # (A,)
     places: Tensor | None = None  # (V,) where an id stands in ids
     foreign: Tensor | None = None  # (B, A)
+    speaks_for: Tensor | None = None  # (B, A) logarithm of how many words a column speaks for
 
     @classmethod
     def of(cls, model: Generator | Narrowable, living: Living, never: Tensor) -> Words:
-        """Every word that a living sentence may use."""
-        vocabulary = living.allowed.shape[1]
+        """Every word that a living sentence may use, and the sample."""
+        allowed, vocabulary = living.allowed, living.allowed.shape[1]
         if not vocabulary:
             return cls(never)
         assert hasattr(model, "narrowed"), "a shortlist needs a model that can weigh a few words alone"
-        ids = living.allowed.any(0).nonzero()[:, 0]
+        drawn = torch.zeros(vocabulary, dtype=torch.bool, device=allowed.device)
+        drawn[:: max(1, vocabulary // SAMPLE)] = True
+        ids = (allowed.any(0) | drawn).nonzero()[:, 0]
         places = ids.new_zeros(vocabulary)
         places[ids] = torch.arange(len(ids), device=ids.device)
+        foreign = ~allowed[:, ids]
+        sampled = foreign & drawn[ids]
+        others = (vocabulary - allowed.sum(1)) / sampled.sum(1)  # words off the list for each that was drawn
+        speaks_for = torch.where(sampled, others.log()[:, None], torch.where(foreign, NEVER, 0.0))
         known = never[torch.isin(never, ids)]
-        return cls(places[known], model.narrowed(ids), ids, places, ~living.allowed[:, ids])
+        return cls(places[known], model.narrowed(ids), ids, places, foreign, speaks_for)
+
+    def log_softmax(self, logits: Tensor) -> Tensor:
+        """log p(word) for each row and column (N, A), -inf where a word is foreign."""
+        if self.foreign is None or self.speaks_for is None:
+            return torch.log_softmax(logits, dim=-1)
+        grouped = logits.view(len(self.foreign), -1, logits.shape[1])  # (B, G, A)
+        total = (grouped + self.speaks_for[:, None]).logsumexp(-1, keepdim=True)
+        return (grouped - total).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
 
     def at(self, ids: Tensor) -> Tensor:
         """The columns of the logits where these ids stand."""
@@ -59,9 +77,7 @@ class Rules:
 
     def allow(self, logits: Tensor, living: Living, words: Words) -> Tensor:
         """log p(token) for each row (N, A), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
-        if words.foreign is not None:
-            logits.unflatten(0, (len(words.foreign), -1)).masked_fill_(words.foreign[:, None], NEVER)
-        scores = torch.log_softmax(logits.float(), dim=-1)
+        scores = words.log_softmax(logits.float())
         forced, forced_scores = self._forced(scores, living, words)
         scores.index_fill_(1, words.never, NEVER)
         if self.no_repeat:
