@@ -15,6 +15,8 @@ from benchmarks.processes import ROOT, Others, Outcome, holding, run_job, time_t
 from benchmarks.results import Results, code_hash, fingerprint
 from benchmarks.shapes import BATCH_TOKENS
 
+LOOK_SECONDS, PATIENCE = 3.0, 900.0
+"""How long to look whether other programs rest, and how long to wait for it at most."""
 HARNESS = ("adapter.py", "ids.py", "plain_models.py")
 
 
@@ -108,11 +110,20 @@ class Bench:
         while len(tries) < (4 if self.calm < 1 else 1):
             if tries:
                 self.say(f"{name}: other programs used {tries[-1].others_busy:.0%} of the cores; once more")
-                time.sleep(20)
+            self._wait_for_calm()
             tries.append(self.run(variant, name, lock=self.lock))
             if tries[-1].error is not None or tries[-1].others_busy <= self.calm:
                 return tries[-1]
         return min(tries, key=lambda outcome: outcome.others_busy)
+
+    def _wait_for_calm(self) -> None:
+        """Until other programs rest, or patience is over. The lock is not held: others may be waiting for it too."""
+        patience = time.monotonic() + PATIENCE
+        while self.calm < 1 and time.monotonic() < patience:
+            others = Others()
+            time.sleep(LOOK_SECONDS)
+            if others.share() <= self.calm:
+                return
 
     def once(self, name: str, peer: str, job: dict[str, Any]) -> dict[str, Any]:
         """Something that is made, not measured (a model, a conversion). Fails with the peer's own words."""

@@ -89,7 +89,7 @@ def prepare(text: Path, folder: Path, vocabulary: int, languages: tuple[str, str
         return Corpus(folder, facts)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    train, validation = Data(*paths["train"]), Data(*paths["val"])
+    train, validation = (Data(source=paths[name][0], target=paths[name][1]) for name in ("train", "val"))
     prepare_corpus(train, folder / "prepared", validation=validation, settings=settings(vocabulary), threads=2)
     for name, ours in (("val", "validation"), ("test_2016_flickr", "test")):
         for path, side in zip(paths[name], ("source", "target"), strict=True):
@@ -129,7 +129,7 @@ def write_for_peers(folder: Path) -> dict[str, Any]:
                 lines = (folder / f"{part}.{name}").read_text(encoding="utf-8").split("\n")[:-1]
                 cut = (" ".join(pieces[i] for i in tokenizers.source.encode(line)) for line in lines)
                 (folder / f"{part}.pieces.{name}").write_text("".join(line + "\n" for line in cut), encoding="utf-8")
-    np.savez(folder / "train.npz", **arrays)
+    np.savez(folder / "train.npz", allow_pickle=False, **arrays)
     return {
         "pairs": len(store),
         "vocabulary": tokenizers.source.size,

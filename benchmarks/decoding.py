@@ -22,6 +22,7 @@ from benchmarks.environments import PeerMissing
 from benchmarks.peers.adapter import read_lines
 from benchmarks.results import fingerprint
 from benchmarks.shapes import SHAPES
+from kente.config import DecodeConfig
 
 SHAPE = SHAPES["tiny"]
 BEAMS = {"greedy": 1, "beam 5": 5}
@@ -146,22 +147,36 @@ def _common(bench: Bench, action: str, model: Model, beam: int) -> dict[str, Any
     )
 
 
-def _usual_length(bench: Bench, table: str) -> int:
-    """Tokens of an answer, from what Kente wrote; the reference's before it has written anything."""
-    written = [s for s in bench.results.of(table, "Kente") if s.get("output_tokens")]
-    if written:
-        return round(written[0]["output_tokens"] / written[0]["sentences"])
-    facts = bench.text.facts
-    return round(facts["target_tokens"] / facts["pairs"])
+def usual_length(bench: Bench, model: Model) -> int:
+    """Tokens of an answer, end mark included, from what Kente writes for the test set; found once for a model."""
+    known = model.folder / "length.json"
+    if not known.is_file():
+        job = _common(bench, "translate", model, beam=1)
+        texts = bench.once("how long answers are", "kente", job)["texts"]
+        pieces = sentencepiece.SentencePieceProcessor(model_file=str(bench.text.pieces))
+        known.write_text(json.dumps(sum(len(ids) + 1 for ids in pieces.encode(texts)) / len(texts)))
+    return round(json.loads(known.read_text()))
+
+
+def engines() -> tuple[str, ...]:
+    """Kente's engines besides the one it takes by itself, where this Kente has several."""
+    field = DecodeConfig.__dataclass_fields__.get("engine")
+    return ("torch", "ctranslate2") if field else ()
+
+
+def kente_rows(common: dict[str, Any]) -> list[Variant]:
+    """Kente as it comes, and held to each of its engines."""
+    held = [Variant(f"Kente, engine {name}", "kente", common | {"options": {"engine": name}}) for name in engines()]
+    return [Variant("Kente", "kente", common), *held]
 
 
 def throughput_rows(bench: Bench, model: Model, name: str, beam: int) -> tuple[Variant, ...]:
     sentences = 200 if bench.quick else 1000
     common = _common(bench, "translate", model, beam) | {"sentences": sentences}
     transformers = common | {"folder": str(model.engine("huggingface"))}
-    forced = transformers | {"forced_tokens": _usual_length(bench, f"decoding {name}")}
+    forced = transformers | {"forced_tokens": usual_length(bench, model)}
     rows = [
-        Variant("Kente", "kente", common),
+        *kente_rows(common),
         Variant("nn.Transformer", "plain", common),
         Variant("transformers, same weights (Pegasus classes)", "huggingface", transformers),
         Variant("transformers, Marian, lengths forced", "huggingface", forced),
@@ -201,7 +216,7 @@ def latency_rows(bench: Bench, model: Model, beam: int) -> tuple[Variant, ...]:
     choices = sorted({1, bench.threads})
     ctranslate2 = common | {"folder": str(model.engine("ctranslate2")), "thread_choices": choices}
     return (
-        Variant("Kente", "kente", common),
+        *kente_rows(common),
         Variant("nn.Transformer", "plain", common),
         Variant("transformers, same weights (Pegasus classes)", "huggingface", transformers),
         *(Variant(f"CTranslate2 {kind}", "ctranslate2", ctranslate2 | {"type": kind}) for kind in TYPES),
@@ -212,12 +227,14 @@ def start_rows(bench: Bench, model: Model) -> tuple[Variant, ...]:
     """From the start of the process to the printed answer, greedy."""
     common = _common(bench, "start", model, beam=1) | {"text": SENTENCE}
     kente = ("-m", "kente", "translate", str(model.run), "--beam", "1", SENTENCE)
+    held = [Variant(f"Kente, engine {name}", "kente", command=(*kente, "--engine", name)) for name in engines()]
 
     def script(module: str, **more: Any) -> tuple[str, ...]:
         return "-m", f"benchmarks.peers.{module}", "start", json.dumps(common | more)
 
     return (
         Variant("Kente", "kente", command=kente),
+        *held,
         Variant("nn.Transformer", "plain", command=script("plain")),
         Variant(
             "transformers, same weights (Pegasus classes)",

@@ -50,7 +50,7 @@ def work(
     total = 2.0 * (per_source * sum(sources) + per_target * sum(targets) + per_sentence * len(sources))
     crossings = sum(s * t for s, t in zip(sources, targets, strict=True))
     if shape.kind == "transformer":
-        squares = sum(s * s for s in sources)
+        squares = float(sum(s * s for s in sources))
         squares += sum(t * (t + 1) / 2 if triangle else t * t for t in targets)
         return Work(total + 4.0 * shape.width * shape.layers * (squares + crossings))
     energies, contexts = 2 * shape.width, 2 * 2 * shape.width

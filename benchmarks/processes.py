@@ -105,9 +105,11 @@ def run_job(python: Path, module: str, job: dict[str, Any], threads: int, timeou
         memory = PeakMemory(process.pid)
         try:
             answer, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:  # an interrupted benchmark leaves no job behind
             os.killpg(process.pid, 9)
             process.communicate()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
             return Outcome(None, f"no answer within {timeout:.0f} s", time.monotonic() - began, memory.stop())
         wall, peak = time.monotonic() - began, memory.stop()
         if process.returncode:

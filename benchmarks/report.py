@@ -43,7 +43,7 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def notes(complaints: Sequence[str]) -> str:
-    return "".join(f"\nNot quite even: {complaint}.\n" for complaint in complaints)
+    return f"\nNot quite even: {'; '.join(complaints)}.\n" if complaints else ""
 
 
 def versions(rows: Rows) -> str:
@@ -213,8 +213,9 @@ def growth_series(results: Results, table: str) -> dict[str, list[tuple[str, Fig
     return series
 
 
-def growth_table(results: Results) -> str:
+def growth_table(results: Results, corpus: Corpus | None) -> str:
     parts = []
+    peak = gemm_peak(rows_of(results, "growth size"))
     heads = {
         "growth length": "tokens in a sentence",
         "growth corpus": "corpus",
@@ -226,8 +227,13 @@ def growth_table(results: Results) -> str:
             for system, points in growth_series(results, table).items()
             for grown, speed, memory in points
         ]
+        header = [head, "real tokens/s, median (lowest to highest)", "microseconds a token", "peak memory"]
+        if table == "growth size" and peak and corpus:
+            header.append("of GEMM peak")
+            for line, (grown, speed, _) in zip(lines_, growth_series(results, table)["Kente"], strict=True):
+                share = speed.median * corpus.flop_per_token(SHAPES[grown]) / (1e9 * peak)
+                line.append(f"{100 * share:.0f} %")
         if lines_:
-            header = (head, "real tokens/s, median (lowest to highest)", "microseconds a token", "peak memory")
             parts.append(markdown(header, lines_))
     return "\n".join(parts)
 
@@ -300,7 +306,7 @@ def sections(results: Results, corpus: Corpus | None) -> dict[str, str]:
         "decoding": "\n".join(filter(None, (decoding_table(results, name) for name in decoding.BEAMS))),
         "latency": latency_table(results),
         "quality": quality_table(results),
-        "growth": growth_table(results),
+        "growth": growth_table(results, corpus),
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from benchmarks.peers.plain_models import MOST_POSITIONS
 from kente.config import TransformerConfig
@@ -41,7 +40,7 @@ def export(run: Path, file: Path) -> None:
         for layer in range(getattr(config, f"{side}_layers")):
             for sublayer in sublayers:
                 arrays |= _sublayer(state, side, layer, sublayer)
-    np.savez(file, **arrays)
+    np.savez(file, allow_pickle=False, **arrays)
 
 
 def _sublayer(state: dict[str, np.ndarray], side: str, layer: int, sublayer: str) -> dict[str, np.ndarray]:
@@ -58,10 +57,3 @@ def _sublayer(state: dict[str, np.ndarray], side: str, layer: int, sublayer: str
         else:
             arrays[f"{ours}.{matrix}"] = state[f"{theirs}.{matrix}.weight"]
     return arrays
-
-
-def first_logits(run: Path, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """What Kente itself says to a source and the beginning of an answer: the oracle for every conversion."""
-    model = Run.open(run).model()
-    with torch.inference_mode():
-        return model.predict(model(source, source != 0, target))  # type: ignore[operator]

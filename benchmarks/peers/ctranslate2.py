@@ -113,7 +113,7 @@ def modes(job: Job) -> Result:
 
 def translate(job: Job) -> Result:
     result = adapter.timed_translation(job, Engine(job, **job["mode"]).translate)
-    return result | {"version": ctranslate2.__version__}
+    return result | {"version": ctranslate2.__version__, "mode": job["mode"]}
 
 
 def latency(job: Job) -> Result:

@@ -37,7 +37,7 @@ def token_batches(pairs: list[Pair], tokens: int, seed: int) -> Iterator[list[Pa
                 (pairs[i] for i in order[start : start + pool]), key=lambda pair: (len(pair[1]), len(pair[0]))
             )
             batches = list(_cut(rows, tokens))
-            rng.shuffle(batches)  # type: ignore[arg-type]
+            rng.shuffle(batches)
             yield from batches
 
 

@@ -6,6 +6,7 @@ It is given pieces that are cut already (level "word"), which spares it sentence
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -95,8 +96,10 @@ def configuration(job: Job, folder: str) -> dict[str, Any]:
 class Watched(TrainManager):
     """JoeyNMT's trainer, with someone who looks on between two steps."""
 
-    def watch(self, between: Any) -> None:
-        self.between, self.last = between, None
+    last: tuple[int, int, int] | None = None
+
+    def watch(self, between: Callable[..., None]) -> None:
+        self.between = between
 
     def _train_step(self, batch: Any) -> tuple[float, int]:
         if self.last is not None:

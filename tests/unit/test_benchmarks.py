@@ -380,7 +380,7 @@ def test_other_busy_programs_are_told_of():
 def test_a_disturbed_sample_is_measured_again_and_the_calmest_counts(tmp_path, monkeypatch):
     made = bench(tmp_path, Results(tmp_path / "r.json"), [], calm=0.1)
     shares = iter([0.5, 0.3, 0.05])
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr(made, "_wait_for_calm", lambda: None)
     monkeypatch.setattr(made, "run", lambda *a, **k: Outcome({"x": 1}, None, 1.0, 1.0, others_busy=next(shares)))
     assert made.run_in_peace(Variant("A", "plain"), "A").others_busy == 0.05
     shares = iter([0.5, 0.3, 0.4, 0.6])
