@@ -136,8 +136,9 @@ class CTranslate2Engine:
     def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
         """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
         lengths = [len(question.source) + 1 for question in questions]
-        each = sum(lengths) / (2 * self.layout.workers)  # when the longest are answered, no worker shall be idle
-        tokens = min(self.layout.batch_tokens / beam, each)
+        tokens = self.layout.batch_tokens / beam
+        if self.layout.workers > 1:  # none shall be idle, nor wait long for the last of them
+            tokens = min(tokens, sum(lengths) / (2 * self.layout.workers))
         free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
         return [
             [some[place] for place in batch]
