@@ -12,7 +12,7 @@ from kente.models.interface import Generator, Narrowable, Output
 
 LOOP_REPEATS = 4  # the same run of tokens this often in a row is a loop ...
 LOOP_TOKENS = 8  # ... if it is at least this long: "no no no no" and 10,000 spelt in digits are answers
-SAMPLE = 64  # words off the shortlist that speak for all others
+SAMPLE = 128  # words off the shortlist that speak for all others
 HARDLY = -1e4  # log-probability of a forced token that the model would never write
 
 
