@@ -83,9 +83,8 @@ def _with_room(past: Past, kin: Tensor, group: int) -> tuple[Past, Tensor]:
     sentences = len(past.used)
     alive = kin.view(sentences, group, -1).any(1)  # (B, E)
     kept = int(alive.sum(1).max()) if alive.shape[1] else 0
-    order = alive.byte().argsort(dim=1, descending=True, stable=True)[
-        :, :kept
-    ]  # (B, kept): the living first, as they stood
+    living_first = alive.byte().argsort(dim=1, descending=True, stable=True)
+    order = living_first[:, :kept]  # (B, kept)
     spare = max(kept, SPARE, 2 * group)
 
     def pack(buffer: Tensor) -> Tensor:
