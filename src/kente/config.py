@@ -326,6 +326,8 @@ class TrainConfig:
     """Where training ends when neither updates nor minutes are given and early stopping never comes."""
     label_smoothing: float = 0.1
     """Share of probability spread over the words that are not the answer."""
+    begin: Literal["random", "associations"] = _later("random")
+    """Where the vectors of words begin: anywhere, or close to those of the words they stand in the same pairs with."""
     average: Literal["none", "ema", "last"] = "ema"
     """Weights to translate with: as they are, an exponential average, or the mean of the last checkpoints."""
     ema_decay: float = 0.995

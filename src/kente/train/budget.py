@@ -234,6 +234,6 @@ def automatic() -> Config:
         config,
         {
             "optimiser": {"kind": "muon", "rate": 4e-3, "schedule": "linear", "warmup": 100, "epsilon": 1e-8},
-            "train": {"label_smoothing": 0.1, "average": "ema"},
+            "train": {"label_smoothing": 0.1, "average": "ema", "begin": "associations"},
         },
     )
