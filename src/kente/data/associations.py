@@ -1,9 +1,11 @@
-"""Vectors for words before anything is trained: words that stand in the same pairs of sentences point the same way.
+"""Vectors for words before anything is trained: words that stand together point the same way, whatever language they are of.
 
-pmi(s, t) = log( n c(s, t) / (c(s) c(t)) )                 c counts the pairs of sentences that hold a word, or both
-M_st      = max(pmi, 0) min(1, c(s, t) / SURE)  ~  S T'    the best there is of that width: S = U D^(1/2), T = V D^(1/2)
+pmi(a, b) = log( n c(a, b) / (c(a) c(b)) )
+A_ab      = max(pmi, 0) min(1, c(a, b) / SURE)  ~  X X'      the closest there is with vectors of that width: X = U L^(1/2)
 
-A source word and its translation so begin close to each other, and a model that merely looks at the right word knows much already.
+A runs over the words of both languages. Across languages c counts the pairs of sentences that hold a word, or both; within one it counts
+words near each other, and weighs less. A word and its translation so begin close to each other: a model that merely looks at the right
+word of the source knows much already.
 """
 
 from __future__ import annotations
@@ -22,11 +24,18 @@ from kente.data.store import Side, Store
 PLACES = 8_000_000
 """Pairs of a source and a target word looked at; a corpus with more is sampled."""
 SURE = 5
-"""Pairs of sentences after which an association is believed in full; one alone says nothing."""
-ROUNDS = 3
+"""Times that two words must stand together until their association is believed in full; once says nothing."""
+NEAR = 3
+"""Words this far apart still are near each other ..."""
+NEAR_WEIGHT = 0.5
+"""... which says so much less than standing in a translation of each other's sentence."""
+ROUNDS = 2
 """Of the power iteration that finds the strongest directions."""
 SPARE = 8
 """Directions more than wanted that take part in it: they make the wanted ones sharp."""
+
+Weights = tuple[Ids, Ids, NDArray[Any]]
+"""(a, b, A_ab) where it is not zero."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +53,52 @@ class Associations:
         return unit(share[:, None] * self.source + (1 - share[:, None]) * self.target)
 
 
+@dataclass(frozen=True)
+class _Words:
+    """All words of some rows of one side, one after the other."""
+
+    rows: Ids  # which row each stands in, sorted
+    ids: Ids
+    size: int  # of the vocabulary
+
+    @classmethod
+    def of(cls, side: Side, rows: Ids, size: int) -> _Words:
+        lengths = side.offsets[rows + 1] - side.offsets[rows]
+        ids = side.ids[spans(side.offsets[rows], lengths)].astype(np.int64)
+        return cls(np.repeat(np.arange(len(rows)), lengths), ids, size)
+
+    def once(self) -> _Words:
+        """Each word once for each row."""
+        return _Words(*np.divmod(np.unique(self.rows * self.size + self.ids), self.size), self.size)
+
+    def counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.ids, minlength=self.size)
+
+
 def associate(store: Store, width: int, *, places: int = PLACES) -> Associations | None:
     """The vectors of a corpus; None if it has fewer words than a vector has numbers."""
-    sizes = tuple(int(store.meta[side]["vocabulary"]) for side in ("source", "target"))
+    sizes = [int(store.meta[side]["vocabulary"]) for side in ("source", "target")]
     if min(sizes) < width + SPARE:
         return None
     rows = sample(store, places)
-    source, target = (_words_of(side, rows, size) for side, size in zip(store.sides, sizes, strict=True))
-    counts = [np.bincount(words, minlength=size) for (_, words), size in zip((source, target), sizes, strict=True)]
-    s, t, together = _together(source, target, len(rows), sizes[1])
-    pmi = np.log(len(rows) * together / (counts[0][s].astype(np.float64) * counts[1][t]))
-    weight = np.where(together > 1, np.maximum(pmi, 0), 0) * np.minimum(1, together / SURE)
-    s, t, weight = s[weight > 0], t[weight > 0], weight[weight > 0]
-    left, right = _halves(s, t, weight, sizes, width)
-    left[np.bincount(s, minlength=sizes[0]) == 0] = 0.0  # and not what rounding made of it
-    right[np.bincount(t, minlength=sizes[1]) == 0] = 0.0
-    numbers = [torch.from_numpy(count).float() for count in counts]
-    return Associations(unit(left), unit(right), *numbers)
+    words = [_Words.of(side, rows, size) for side, size in zip(store.sides, sizes, strict=True)]
+    source, target = (side.once() for side in words)
+    s, t, across = _across(source, target, len(rows))
+    within = [_within(side) for side in words]
+    a, b, weight = (
+        np.concatenate(parts)
+        for parts in zip(
+            (s, t + sizes[0], across),
+            (t + sizes[0], s, across),
+            within[0],
+            (within[1][0] + sizes[0], within[1][1] + sizes[0], within[1][2]),
+            strict=True,
+        )
+    )
+    vectors = _strongest(a, b, weight, sum(sizes), width)
+    vectors[np.bincount(a, minlength=sum(sizes)) == 0] = 0.0  # and not what rounding made of it
+    counts = [torch.from_numpy(side.counts()).float() for side in (source, target)]
+    return Associations(*unit(vectors).split(sizes), *counts)
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -68,32 +106,47 @@ def unit(vectors: Tensor) -> Tensor:
     return vectors / vectors.norm(dim=1, keepdim=True).clamp_min(1e-6)
 
 
-def _words_of(side: Side, rows: Ids, size: int) -> tuple[Ids, Ids]:
-    """(row, word) for every word of every row, once each, sorted by row."""
-    lengths = side.offsets[rows + 1] - side.offsets[rows]
-    ids = side.ids[spans(side.offsets[rows], lengths)].astype(np.int64)
-    return np.divmod(np.unique(np.repeat(np.arange(len(rows)), lengths) * size + ids), size)
-
-
-def _together(
-    source: tuple[Ids, Ids], target: tuple[Ids, Ids], pairs: int, size: int
-) -> tuple[Ids, Ids, NDArray[np.int64]]:
-    """(s, t, pairs that hold both) for all words that stand in one pair."""
-    lengths = np.bincount(target[0], minlength=pairs)
+def _across(source: _Words, target: _Words, pairs: int) -> Weights:
+    """Of source words with target words: counted in pairs of sentences."""
+    lengths = np.bincount(target.rows, minlength=pairs)
     starts = np.cumsum(lengths) - lengths
-    beside = target[1][spans(starts[source[0]], lengths[source[0]])]
-    kinds, counts = np.unique(np.repeat(source[1], lengths[source[0]]) * size + beside, return_counts=True)
-    return *np.divmod(kinds, size), counts
+    beside = target.ids[spans(starts[source.rows], lengths[source.rows])]
+    return _weigh(np.repeat(source.ids, lengths[source.rows]), beside, source.counts(), target.counts(), pairs)
 
 
-def _halves(s: Ids, t: Ids, weight: NDArray[Any], sizes: tuple[int, ...], width: int) -> tuple[Tensor, Tensor]:
-    """(U D^(1/2), V D^(1/2)) of the `width` strongest directions of the matrix with these weights at (s, t)."""
-    places, values = torch.from_numpy(np.stack((s, t))), torch.from_numpy(weight).float()
-    matrix = torch.sparse_coo_tensor(places, values, sizes, is_coalesced=True, check_invariants=False)
-    turned = matrix.t().coalesce()
-    directions = torch.randn(sizes[1], width + SPARE, generator=torch.Generator().manual_seed(0))
-    for _ in range(ROUNDS):
-        directions = torch.linalg.qr(turned @ (matrix @ directions)).Q
-    left, strengths, right = torch.linalg.svd(matrix @ directions, full_matrices=False)
-    root = strengths[:width].sqrt()
-    return left[:, :width] * root, (directions @ right.mT)[:, :width] * root
+def _within(words: _Words) -> Weights:
+    """Of the words of one language with each other: counted where they stand near."""
+    pairs = []
+    for distance in range(1, NEAR + 1):
+        same = words.rows[:-distance] == words.rows[distance:]
+        one, other = words.ids[:-distance][same], words.ids[distance:][same]
+        pairs += [(one, other), (other, one)]
+    a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    counts = np.bincount(a, minlength=words.size)
+    a, b, weight = _weigh(a, b, counts, counts, len(a))
+    return a, b, NEAR_WEIGHT * weight
+
+
+def _weigh(a: Ids, b: Ids, count_a: NDArray[Any], count_b: NDArray[Any], total: int) -> Weights:
+    """A for the words that stand together at (a, b), each time once."""
+    kinds, together = np.unique(a * len(count_b) + b, return_counts=True)
+    kinds, together = kinds[together > 1], together[together > 1]
+    a, b = np.divmod(kinds, len(count_b))
+    pmi = np.log(total * together / (count_a[a].astype(np.float64) * count_b[b]))
+    weight = np.maximum(pmi, 0) * np.minimum(1, together / SURE)
+    return a[weight > 0], b[weight > 0], weight[weight > 0]
+
+
+def _strongest(a: Ids, b: Ids, weight: NDArray[Any], size: int, width: int) -> Tensor:
+    """U L^(1/2) of the `width` largest eigenvalues L of the symmetric matrix with these weights.
+
+    For every direction in which a word and its translation agree there is one, about as strong, in which they are opposites, with a
+    negative eigenvalue. Both are found, the latter are left.
+    """
+    places, values = torch.from_numpy(np.stack((a, b))), torch.from_numpy(weight).float()
+    matrix = torch.sparse_coo_tensor(places, values, (size, size), check_invariants=False).coalesce()
+    directions = torch.randn(size, 2 * (width + SPARE), generator=torch.Generator().manual_seed(0))
+    for _ in range(2 * ROUNDS):
+        directions = torch.linalg.qr(matrix @ directions).Q
+    values, turns = torch.linalg.eigh(directions.mT @ (matrix @ directions))  # smallest first
+    return (directions @ turns[:, -width:]) * values[-width:].clamp_min(0).sqrt()
