@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
+from kente.text.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
 
 TWO_OR_MORE = [
     ["It rains.", "We stay in."],
