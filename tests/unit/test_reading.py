@@ -289,7 +289,10 @@ def with_links(page: str, translation: str, pairs: Sequence[tuple[int, int]]) ->
     ("page", "translation", "pairs", "written"),
     [
         ("The <b>white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "La maison <b>blanche</b>"),
-        ("<b>The white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "La maison <b>blanche</b>"),
+        ("<b>White</b> house", "Maison blanche", [(1, 0), (0, 1)], "Maison <b>blanche</b>"),
+        ("The house is <b>white</b>", "Blanche est la maison", [(3, 0), (2, 1), (0, 2), (1, 3)], "<b>Blanche</b> est la maison"),
+        ("<i><b>White</b> house</i>", "Maison blanche", [(1, 0), (0, 1)], "<i>Maison <b>blanche</b></i>"),
+        ("<b>The white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "<b>La maison blanche</b>"),
         ("I see <a href='x'>the <i>red</i> car</a> now", "maintenant je vois la voiture rouge",
          [(5, 0), (0, 1), (1, 2), (2, 3), (4, 4), (3, 5)], "maintenant je vois <a href='x'>la voiture <i>rouge</i></a>"),
         ("a <b>b</b> <i>c</i> d", "w z y x", [(0, 0), (3, 1), (2, 2), (1, 3)], "w z <i>y</i> <b>x</b>"),
@@ -303,9 +306,9 @@ def test_tags_go_with_their_words(page: str, translation: str, pairs: list[tuple
 
 
 def test_stray_links_do_not_tear_an_element_apart() -> None:
-    page, translation = "see <b>the big red dog</b> run there now", "a b c d e f g"
-    pairs = [(0, 0), (1, 1), (2, 2), (5, 3), (3, 4), (4, 5), (1, 6)]
-    assert with_links(page, translation, pairs).text == "a <b>b c d e f</b> g"
+    page, translation = "see <b>the big red dog</b> run there now", "a b c d e f g h i"
+    pairs = [(0, 0), (1, 1), (2, 2), (5, 3), (3, 4), (4, 5), (6, 6), (7, 7), (1, 8)]
+    assert with_links(page, translation, pairs).text == "a <b>b c d e f</b> g h i"
 
 
 def test_without_links_the_parts_are_looked_for_in_the_whole() -> None:

@@ -98,7 +98,7 @@ def place_tags(
 
 def _nested(source: str, target: str, tags: Sequence[Tag]) -> _Node:
     """The sentence as a tree of elements; tags without a partner, and elements without text, are points."""
-    partner = _partners(tags)
+    partner = partners(tags)
     root = _Node(0, len(source), 0, len(target))
     open_nodes = [root]
     skip = -1
@@ -120,19 +120,22 @@ def _nested(source: str, target: str, tags: Sequence[Tag]) -> _Node:
     return root
 
 
-def _partners(tags: Sequence[Tag]) -> dict[int, int]:
+def partners(tags: Sequence[Tag]) -> dict[int, int]:
     """For each tag that has one, the number of the tag that opens or closes the same element; only elements that nest."""
     partner: dict[int, int] = {}
     waiting: list[int] = []
+    names = Counter[str]()
     for number, tag in enumerate(tags):
         if tag.kind == "open":
             waiting.append(number)
-        elif tag.kind == "close":
-            while waiting and tags[waiting[-1]].name != tag.name and any(tags[w].name == tag.name for w in waiting):
-                waiting.pop()  # was never closed
-            if waiting and tags[waiting[-1]].name == tag.name:
-                partner[number] = waiting.pop()
-                partner[partner[number]] = number
+            names[tag.name] += 1
+        elif tag.kind == "close" and names[tag.name]:
+            while True:
+                last = waiting.pop()
+                names[tags[last].name] -= 1
+                if tags[last].name == tag.name:
+                    break  # those before it were never closed
+            partner[number], partner[last] = last, number
     return partner
 
 
@@ -161,13 +164,16 @@ def _find(node: _Node, source: str, links: list[Link], complete: bool) -> bool:
 
 
 def _stretch(element: _Node, inside: _Node, links: list[Link]) -> Span | None:
-    """The stretch of target words with the largest surplus of words that come from the element; none if there is no surplus."""
-    best, best_span, surplus, low = 0.0, None, 0.0, 0
+    """The stretch of target words with the largest surplus of words that come from the element, the longest of several.
+
+    It begins and ends with such a word; None if there is no surplus.
+    """
+    best, best_span, surplus, low = 0.0, None, -1.0, 0
     for (start, end), own in _shares(element, inside, links):
-        if surplus <= 0:
+        if surplus < 0:
             surplus, low = 0.0, start
         surplus += own
-        if surplus > best:
+        if own > 0 and surplus >= best:
             best, best_span = surplus, (low, end)
     return best_span
 
