@@ -229,6 +229,8 @@ def test_parts_of_a_script_without_spaces_are_set_apart_from_what_they_surround(
     reading = read("访问https://example.org/了解更多。")
     assert reading.again(["x"]) == ["访问", "了解更多。"]
     assert reading.put_together(["x"], ["Visit", "to learn more."]).text == "Visit https://example.org/ to learn more."
+    written = read("我<b>爱</b>你{x}家", "html").put_together(["x"], ["I", "love", "you", "home"])
+    assert written.text == "I <b>love</b> you {x} home"
 
 
 def test_a_part_without_an_answer_stays_and_is_said() -> None:
@@ -244,7 +246,7 @@ def test_no_answer_leaves_the_text_and_is_said() -> None:
 
 
 def test_numbers_that_changed_are_said_where_they_stand() -> None:
-    written = read("All fine. 20 men came.").put_together(["Gut.", "30 Männer kamen."])
+    written = read("All fine! 20 men came.").put_together(["Gut!", "30 Männer kamen."])
     (notice,) = written.warnings
     assert (notice.kind, notice.message) == ("number", "20 became 30")
     assert written.text[notice.start : notice.end] == "30 Männer kamen."
@@ -294,7 +296,7 @@ def with_links(page: str, translation: str, pairs: Sequence[tuple[int, int]]) ->
         ("<i><b>White</b> house</i>", "Maison blanche", [(1, 0), (0, 1)], "<i>Maison <b>blanche</b></i>"),
         ("<b>The white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "<b>La maison blanche</b>"),
         ("I see <a href='x'>the <i>red</i> car</a> now", "maintenant je vois la voiture rouge",
-         [(5, 0), (0, 1), (1, 2), (2, 3), (4, 4), (3, 5)], "maintenant je vois <a href='x'>la voiture <i>rouge</i></a>"),
+         [(5, 0), (0, 1), (1, 2), (2, 3), (4, 4), (3, 5)], "Maintenant je vois <a href='x'>la voiture <i>rouge</i></a>"),
         ("a <b>b</b> <i>c</i> d", "w z y x", [(0, 0), (3, 1), (2, 2), (1, 3)], "w z <i>y</i> <b>x</b>"),
         ("one <img src=a> two", "zwei eins", [(0, 1), (1, 0)], "<img src=a>zwei eins"),
         ("go <b></b> home", "nach hause gehen", [(1, 0), (1, 1), (0, 2)], "<b></b>nach hause gehen"),

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -65,6 +66,11 @@ class Unit:
     @property
     def kept_spans(self) -> list[Span]:
         return [(kept.start, kept.end) for kept in self.kept]
+
+    @cached_property
+    def kept_edges(self) -> frozenset[int]:
+        """Where something kept begins or ends inside the sentence."""
+        return frozenset(edge for span in self.kept_spans for edge in span) - {0, len(self.text)}
 
     @property
     def is_attribute(self) -> bool:

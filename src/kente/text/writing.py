@@ -173,6 +173,7 @@ class Writer:
     def _in_parts(self, answer: Answer) -> Iterator[tuple[Kind, str]]:
         """What stands between the parts as it is, and their translations."""
         unit, translations = answer.unit, iter(answer.parts or ())
+        starts = [kept.start for kept in unit.kept]
         if not (answer.lost or answer.added):
             yield "parts", "translated in parts, to keep tags in their places"
         for piece in answer.pieces:
@@ -185,8 +186,8 @@ class Writer:
                 self._copy(*unit.page_span(*piece))
                 yield "untranslated", f"the model gave no answer to {source!r}; it stands as it was"
                 continue
-            inside = [(start - piece.start, end - piece.start) for start, end in unit.kept_spans]
-            inside = [(start, end) for start, end in inside if start >= 0 and end <= len(source)]
+            own = unit.kept[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
+            inside = [(kept.start - piece.start, kept.end - piece.start) for kept in own]
             kept = [source[start:end] for start, end in inside]
             kept_at = places_of(kept, part)
             yield from (("lost", f"{item} is not in the translation") for item in compare_kept(kept, part)[0])
@@ -196,12 +197,6 @@ class Writer:
     def _part(self, unit: Unit, piece: Asked, part: str, kept_at: list[Span], inside: list[Span]) -> None:
         """One translated part, with a space on either side where the source's script has none and the target's needs one."""
         text, (start, end) = unit.text, piece
-        first, last = (
-            bool(_UNSPACED.match(text[place])) and letter.isalnum() and not _UNSPACED.match(letter)
-            for place, letter in ((start, part[0]), (end - 1, part[-1]))
-        )
-        if first and start and not text[start - 1].isspace() and self._last().isalnum():
-            self._put(" ")
         letters = dressed(
             part,
             kept_at,
@@ -211,9 +206,16 @@ class Writer:
             lowercase=self.lowercase,
             begins=start == 0,
         )
-        self._put(escaped("".join(letters), unit.passage.escape))
-        if last and end < len(text) and text[end].isalnum():
+        if _needs_space(text[start], part[0]) and start in unit.kept_edges and not self._last().isspace():
             self._put(" ")
+        self._put(escaped("".join(letters), unit.passage.escape))
+        if _needs_space(text[end - 1], part[-1]) and (end in unit.kept_edges or text[end : end + 1].isalnum()):
+            self._put(" ")
+
+
+def _needs_space(source: str, target: str) -> bool:
+    """Whether a letter of a script without spaces became one of a script that has them."""
+    return bool(_UNSPACED.match(source)) and target.isalnum() and not _UNSPACED.match(target)
 
 
 def _judged(answer: Answer) -> Iterator[tuple[Kind, str]]:
