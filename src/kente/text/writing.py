@@ -174,9 +174,13 @@ class Writer:
         """What stands between the parts as it is, and their translations."""
         unit, translations = answer.unit, iter(answer.parts or ())
         starts = [kept.start for kept in unit.kept]
+        gap = ""  # a space that the last part needs behind it, and behind the tags that close there
         if not (answer.lost or answer.added):
             yield "parts", "translated in parts, to keep tags in their places"
         for piece in answer.pieces:
+            if isinstance(piece, Asked) or not self.page.startswith("</", piece.start):
+                self._put(gap)
+                gap = ""
             if isinstance(piece, Copied):
                 self._copy(*piece)
                 continue
@@ -192,10 +196,10 @@ class Writer:
             kept_at = places_of(kept, part)
             yield from (("lost", f"{item} is not in the translation") for item in compare_kept(kept, part)[0])
             yield from (("number", text) for text in compare_numbers(blanked(source, inside), blanked(part, kept_at)))
-            self._part(unit, piece, part, kept_at, inside)
+            gap = self._part(unit, piece, part, kept_at, inside)
 
-    def _part(self, unit: Unit, piece: Asked, part: str, kept_at: list[Span], inside: list[Span]) -> None:
-        """One translated part, with a space on either side where the source's script has none and the target's needs one."""
+    def _part(self, unit: Unit, piece: Asked, part: str, kept_at: list[Span], inside: list[Span]) -> str:
+        """One translated part, after a space where the source's script has none and the target's needs one; returns the space it needs behind."""
         text, (start, end) = unit.text, piece
         letters = dressed(
             part,
@@ -209,8 +213,8 @@ class Writer:
         if _needs_space(text[start], part[0]) and start in unit.kept_edges and not self._last().isspace():
             self._put(" ")
         self._put(escaped("".join(letters), unit.passage.escape))
-        if _needs_space(text[end - 1], part[-1]) and (end in unit.kept_edges or text[end : end + 1].isalnum()):
-            self._put(" ")
+        followed = end in unit.kept_edges or text[end : end + 1].isalnum()
+        return " " if followed and _needs_space(text[end - 1], part[-1]) else ""
 
 
 def _needs_space(source: str, target: str) -> bool:
