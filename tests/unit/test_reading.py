@@ -169,11 +169,10 @@ def test_odd_spaces_are_plain_for_the_model() -> None:
 
 
 def test_places_count_letters_of_both_texts() -> None:
-    text = "A b. C d."
-    written = read(text).put_together(["Xyz.", "Q."])
-    assert [placed.source for placed in written.sentences] == [(0, 4), (5, 9)]
+    written = read("Ab cd. Ef gh.").put_together(["Xyz.", "Q."])
+    assert [placed.source for placed in written.sentences] == [(0, 6), (7, 13)]
     assert [written.text[slice(*placed.target)] for placed in written.sentences] == ["Xyz.", "Q."]
-    assert written.sentences[1].source_span(2, 4) == (7, 9)
+    assert written.sentences[1].source_span(3, 6) == (10, 13)
     assert written.sentences[1].target_span(0, 2) == (5, 7) and written.sentences[1].target_span(0, 3) is None
 
 

@@ -155,7 +155,7 @@ def _find(node: _Node, source: str, links: list[Link], complete: bool) -> bool:
         return False
     placed = []
     for place, tags in node.points:
-        where = _beside(place, node, source, links, complete)
+        where = _beside(place, tags[0].kind == "close", node, source, links, complete)
         if where is None:
             return False
         placed.append((_outside(where, node.elements), tags))
@@ -188,8 +188,11 @@ def _shares(element: _Node, inside: _Node, links: list[Link]) -> Iterator[tuple[
         yield span, sum(cast) / len(cast)
 
 
-def _beside(place: int, node: _Node, source: str, links: list[Link], complete: bool) -> int | None:
-    """Where a point belongs: before what the next word became, else after what the last word became, inside the element it is in."""
+def _beside(place: int, closes: bool, node: _Node, source: str, links: list[Link], complete: bool) -> int | None:
+    """Where a point belongs, inside the element it is in: before what the next word became or after what the last one did.
+
+    A tag that closes goes by the last word if it can, any other by the next.
+    """
     if not source[node.start : place].strip():
         return node.low
     if not source[place : node.end].strip():
@@ -197,11 +200,12 @@ def _beside(place: int, node: _Node, source: str, links: list[Link], complete: b
     inside = [link for link in links if node.low <= link[2] and link[3] <= node.high]
     after = min((link for link in inside if link[0] >= place), key=lambda link: (link[0], link[2]), default=None)
     before = max((link for link in inside if link[1] <= place), key=lambda link: (link[1], link[3]), default=None)
+    found = []
     if after is not None and (complete or not _WORD.search(source, place, after[0])):
-        return after[2]
+        found.append(after[2])
     if before is not None and (complete or not _WORD.search(source, before[1], place)):
-        return before[3]
-    return None
+        found.append(before[3])
+    return found[-1 if closes else 0] if found else None
 
 
 def _outside(place: int, elements: list[_Node]) -> int:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from kente.text.answers import Answer, fitted
@@ -103,6 +104,13 @@ class Writer:
             start, before = answer.unit.page[1], answer
         self._put(self.page[start:end])
 
+    def _copy_of(self, unit: Unit, start: int, end: int) -> None:
+        """A stretch of a sentence as it stands; inside an attribute there are no others."""
+        if unit.is_attribute:
+            self._put(self.page[start:end])
+        else:
+            self._copy(start, end)
+
     def _glue(self, before: Answer | None, answer: Answer) -> None:
         """A space between sentences that have none in the source, because its script needs none, if that of the target does."""
         if before is None or before.unit.passage is not answer.unit.passage or before.unit.end != answer.unit.start:
@@ -125,7 +133,7 @@ class Writer:
         letters: Sequence[Span] | None = None
         messages: list[tuple[Kind, str]] = list(_judged(answer))
         if answer.left:
-            self._copy(*answer.unit.page)
+            self._copy_of(answer.unit, *answer.unit.page)
             if answer.unchanged:
                 letters = self._unmoved(answer.unit, start)
         elif answer.parts is not None and not answer.place_by_parts():
@@ -153,6 +161,11 @@ class Writer:
         )
         tags = answer.tags if answer.tags is not None else spread_tags(unit.text, text, unit.tags)
         fixed = {span[0]: kept for kept, span in answer.kept_pairs() if kept.fixed}
+        written = [escaped(letter, unit.passage.escape) for letter in letters]
+        if not tags and not fixed:  # nearly always
+            begins = accumulate(map(len, written), initial=self.length)
+            self._put("".join(written))
+            return list(pairwise(begins))
         places: list[Span] = []
         waiting = 0
         while len(places) <= len(text):
@@ -166,7 +179,7 @@ class Writer:
             if kept is not None:
                 self._copy(kept.page_start, kept.page_end)
             else:
-                self._put(escaped(letters[place], unit.passage.escape))
+                self._put(written[place])
             places += [(begin, self.length)] * (kept.end - kept.start if kept else 1)
         return places
 
@@ -182,12 +195,12 @@ class Writer:
                 self._put(gap)
                 gap = ""
             if isinstance(piece, Copied):
-                self._copy(*piece)
+                self._copy_of(unit, *piece)
                 continue
             source = unit.text[piece.start : piece.end]
             part = fitted(source, next(translations), answer.text)
             if not part:
-                self._copy(*unit.page_span(*piece))
+                self._copy_of(unit, *unit.page_span(*piece))
                 yield "untranslated", f"the model gave no answer to {source!r}; it stands as it was"
                 continue
             own = unit.kept[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
