@@ -19,6 +19,8 @@ from kente.text.languages import Detector, learn
 
 DATA = Path(os.environ.get("KENTE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 LENGTHS = (5, 20, 50, 100)
+FEWEST = 30
+"""Lines that are worth a number."""
 HELD_OUT = 500
 """Lines at the end of a corpus that has no test set."""
 
@@ -87,10 +89,11 @@ def ask(detector: Detector, asked: dict[str, list[str]], length: int, most: int)
 
 
 def right(answers: dict[str, list[tuple[str, float]]]) -> dict[str, float]:
-    """Share of right guesses, by language."""
+    """Share of right guesses, by language; languages with too few lines of the length are left out."""
     return {
-        code: sum(guess == code for guess, _ in found) / len(found) if found else float("nan")
+        code: sum(guess == code for guess, _ in found) / len(found)
         for code, found in answers.items()
+        if len(found) >= FEWEST
     }
 
 
@@ -99,7 +102,11 @@ def table(name: str, results: dict[int, dict[str, list[tuple[str, float]]]]) -> 
     print(f"\n{name}\n| | " + " | ".join(f"{length} characters" for length in shares) + " |")
     print("|---|" + "---|" * len(shares))
     for code in next(iter(shares.values())):
-        print(f"| {code} | " + " | ".join(f"{100 * share[code]:.1f}" for share in shares.values()) + " |")
+        print(
+            f"| {code} | "
+            + " | ".join(f"{100 * share[code]:.1f}" if code in share else "" for share in shares.values())
+            + " |"
+        )
     means = [sum(share.values()) / len(share) for share in shares.values()]
     print("| **mean** | " + " | ".join(f"**{100 * mean:.1f}**" for mean in means) + " |")
 
@@ -119,14 +126,25 @@ def calibration(results: dict[int, dict[str, list[tuple[str, float]]]]) -> None:
             print(f"| {low} to {min(high, 100)} | {len(within):,} | {100 * sum(within) / len(within):.1f} % |")
 
 
-def strangers(learnt: dict[str, list[str]], detector: Detector, asked: dict[str, list[str]], most: int) -> None:
+def two_by_two(detector: Detector, asked: dict[str, list[str]], most: int) -> None:
+    """As a run from English meets it: each language beside English alone, both asked about."""
+    for length in LENGTHS:
+        shares = []
+        for code in asked.keys() - {"en", "pcm"}:
+            both = {one: asked[one] for one in ("en", code)}
+            pair = Detector({one: detector.languages[one] for one in both})
+            shares += right(ask(pair, both, length, most)).values()
+        print(f"English and one other language, {length} characters: {100 * sum(shares) / len(shares):.1f} % right")
+
+
+def strangers(detector: Detector, asked: dict[str, list[str]], most: int) -> None:
     """Each language asked about as if nobody had learnt it: how sure is the detector of something else?"""
     for length in LENGTHS[1:]:
         sure = 0
         total = 0
         for code, lines in asked.items():
             others = Detector({other: known for other, known in detector.languages.items() if other != code})
-            found = [others.detect(text)[0][1] for text in beginnings(lines, length, most // 4)]
+            found = [others.detect(text)[0][1] for text in beginnings(lines, length, most)]
             sure += sum(confidence >= 50 for confidence in found)
             total += len(found)
         print(f"languages nobody learnt, {length} characters: confidence of 50 or more for {100 * sure / total:.1f} %")
@@ -151,7 +169,8 @@ def main(most: int) -> None:
     elsewhere = {length: ask(detector, others, length, most) for length in LENGTHS}
     table("Texts of another kind", elsewhere)
     calibration(elsewhere)
-    strangers(learnt, detector, asked, most)
+    two_by_two(detector, asked, most // 4)
+    strangers(detector, asked, most // 4)
 
 
 if __name__ == "__main__":
