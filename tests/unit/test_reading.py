@@ -164,6 +164,14 @@ def test_a_script_without_spaces_gets_them_in_one_that_has_them_and_not_the_othe
     assert read("今天下雨。我们在家。").put_together(["雨だ。", "家にいる。"]).text == "雨だ。家にいる。"
 
 
+def test_headings_get_no_full_stop_that_they_have_not() -> None:
+    for translation in ("Das alte Haus.", "Das alte Haus ."):
+        assert read("The old house").put_together([translation]).text == "Das alte Haus"
+        assert read("The old house.").put_together([translation]).text == translation
+    assert read("The old house and so on").put_together(["Das Haus usw."]).text == "Das Haus usw."
+    assert read("An old house").put_together(["古い家。"]).text == "古い家"
+
+
 def test_odd_spaces_are_plain_for_the_model() -> None:
     assert read("Quoi\u00a0? Une\tautre\u3000chose").sentences == ["Quoi ?", "Une autre chose"]
 

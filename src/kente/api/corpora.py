@@ -28,8 +28,8 @@ class Data:
 
     def languages(self) -> tuple[str, str]:
         """Codes of source and target language: as given, or as the names of files and fields have them."""
-        names = (str(path) if path else None for path in (self.source, self.target, self.pairs))
-        return self.codes or guess_codes(*names, self.fields or ())
+        source, target, pairs = (str(path) if path else None for path in (self.source, self.target, self.pairs))
+        return self.codes or guess_codes(source, target, pairs, self.fields or ())
 
     def corpus(self) -> Corpus:
         """The text itself, ready to be read as often as needed."""

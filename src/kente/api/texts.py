@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from kente.api.loading import translate_lines
@@ -48,12 +50,12 @@ def translate_document(
     `column` is for .tsv; `lowercase` for models that learnt small letters only (`is_lowercase`).
     """
     document = open_document(name, data, column=column, split=translator.split_sentences, lowercase=lowercase)
+    translated = partial(_translated, translator, threads, reporter)
     sentences, tagged = document.sentences, document.tagged
-    aligned = any(tagged) and translator.engine.name == "torch"  # others would load torch to see attention
-    answers = _translated(translator, sentences, threads, reporter, align=aligned)
-    links = [_links(*one) for one in zip(sentences, answers, tagged, strict=True)] if aligned else None
+    answers = _with_links(translated, sentences, tagged) if any(tagged) else translated(sentences)
+    links = [_links(*one) for one in zip(sentences, answers, strict=True)]
     texts = [answer.text for answer in answers]
-    parts = _translated(translator, document.again(texts, links), threads, reporter, align=False)
+    parts = translated(document.again(texts, links))
     written = document.put_together(texts, [part.text for part in parts], links)
     said = [
         LineNotice("search", message, line)
@@ -63,8 +65,30 @@ def translate_document(
     return replace(written, warnings=tuple(sorted((*written.warnings, *said), key=lambda notice: notice.line)))
 
 
+def _with_links(
+    translated: Callable[..., list[Translation]], sentences: Sequence[str], tagged: Sequence[bool]
+) -> list[Translation]:
+    """Translations, those of sentences with tags inside with their alignment: only torch shows attention, so it must be there."""
+    has_torch = find_spec("torch") is not None
+    sides = {
+        side: iter(
+            translated(
+                [sentence for sentence, own in zip(sentences, tagged, strict=True) if own is side],
+                align=side and has_torch,
+            )
+        )
+        for side in (False, True)
+    }
+    return [next(sides[side]) for side in tagged]
+
+
+def _links(sentence: str, answer: Translation) -> list[Link]:
+    pieces = answer.source_pieces, answer.target_pieces
+    return piece_links(sentence, answer.text, *pieces, answer.alignment or ())
+
+
 def _translated(
-    translator: Translator, texts: Sequence[str], threads: int | None, reporter: Reporter, align: bool
+    translator: Translator, threads: int | None, reporter: Reporter, texts: Sequence[str], align: bool = False
 ) -> list[Translation]:
     """Each text once, however often it stands there."""
     different = list(dict.fromkeys(texts))
@@ -75,9 +99,3 @@ def _translated(
         reporter.progress("translating", len(known), len(different))
     reporter.finish()
     return [known[text] for text in texts]
-
-
-def _links(sentence: str, answer: Translation, tagged: bool) -> list[Link]:
-    if not tagged or not answer.alignment:
-        return []
-    return piece_links(sentence, answer.text, answer.source_pieces, answer.target_pieces, answer.alignment)

@@ -14,6 +14,7 @@ from kente.text.sentences import Span
 from kente.text.units import Asked, Copied, Kept, Unit
 
 _FULL_STOP = re.compile(r"[.!?…。！？।።؟۔]+$")
+_STOPS = (".", "。", "।", "።", "۔")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -21,7 +22,7 @@ class Answer:
     """What a model said to a sentence."""
 
     def __init__(self, unit: Unit, translation: str, links: Sequence[Link] = ()) -> None:
-        self.unit, self.text = unit, translation.strip()
+        self.unit, self.text = unit, without_added_stop(unit.text, translation.strip())
         self.unchanged = self.text in (unit.asked, unit.text)
         self.left = self.unchanged or not self.text
         """The sentence stands in the page as it did."""
@@ -85,6 +86,18 @@ class Answer:
                 links.append((start, end, at, at + len(wanted)))
         self.tags = self._place(links, complete=False)
         return self.tags is not None
+
+
+def without_added_stop(source: str, text: str) -> str:
+    """A heading or a label gets no full stop: models that have only read sentences like to add one.
+
+    A dot after a short word stays, for it may belong to the word: usw., etc.
+    """
+    if not source[-1:].isalnum() or text[-1:] not in _STOPS:
+        return text
+    body = text[:-1].rstrip()
+    ends_a_word = text[-1] == "." and len(body) == len(text) - 1 and not body[-4:].isalpha()
+    return text if len(body) < 4 or ends_a_word else body
 
 
 def fitted(part: str, answer: str, whole: str) -> str:

@@ -80,7 +80,8 @@ class Document:
 
     def again(self, translations: Sequence[str], links: Sequence[Sequence[Link]] | None = None) -> list[str]:
         """What has to be translated a second time, in parts."""
-        return [part for reading, *known in self._shared_out(translations, links) for part in reading.again(*known)]
+        shared = self._shared_out(translations, links)
+        return [part for reading, own, known in shared for part in reading.again(own, known)]
 
     def put_together(
         self, translations: Sequence[str], second: Sequence[str] = (), links: Sequence[Sequence[Link]] | None = None
