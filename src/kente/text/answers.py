@@ -96,8 +96,8 @@ def without_added_stop(source: str, text: str) -> str:
     if not source[-1:].isalnum() or text[-1:] not in _STOPS:
         return text
     body = text[:-1].rstrip()
-    ends_a_word = text[-1] == "." and len(body) == len(text) - 1 and not body[-4:].isalpha()
-    return text if len(body) < 4 or ends_a_word else body
+    of_the_word = text[-1] == "." and len(body) == len(text) - 1 and not (len(body) > 3 and body[-4:].isalpha())
+    return text if of_the_word or not body else body
 
 
 def fitted(part: str, answer: str, whole: str) -> str:
