@@ -21,7 +21,6 @@ from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
 from kente.data.tokenizer import Tokenizers
 from kente.decode.answers import SLACK
-from kente.decode.sentences import split_sentences
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
@@ -30,6 +29,7 @@ from kente.models.build import build
 from kente.models.summary import parameter_count
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, Score, environment, tensors_size
+from kente.text.sentences import split_sentences
 from kente.train.averaging import named_weights
 from kente.train.beginnings import begin_with_associations
 from kente.train.budget import Chooser, automatic, fit_to_corpus, fit_to_minutes
@@ -230,7 +230,7 @@ def prepare_corpus(
     run = Run.create(out, override(automatic(), settings), force=True)
     with run.lock():
         held_out = validation.corpus() if validation else None
-        report = prepare(run, data.corpus(), held_out, run.config, use_threads(threads), reporter)
+        report = prepare(run, data.corpus(), held_out, run.config, use_threads(threads), reporter, data.languages())
         run.write_json(CLEANED, report.as_dict())  # last: without it, nothing here is whole
     return run.path
 
@@ -247,7 +247,7 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
     if request.get("prepared"):
         report = share_prepared(Run.open(request["prepared"]), run)
     else:
-        report = prepare(run, data.corpus(), validation, run.config, threads, reporter).as_dict()
+        report = prepare(run, data.corpus(), validation, run.config, threads, reporter, data.languages()).as_dict()
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")
     several = _several_sentences(prepared)
