@@ -250,7 +250,7 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
         report = share_prepared(Run.open(request["prepared"]), run)
     else:
         taught = Data.from_dict(request["corrections"]).corpus() if request.get("corrections") else None
-        report = prepare(run, data.corpus(), validation, run.config, threads, reporter, taught).as_dict()
+        report = prepare(run, data.corpus(), validation, run.config, threads, reporter, corrections=taught).as_dict()
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")
     several = _several_sentences(prepared)

@@ -21,7 +21,7 @@ def serve_options(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="A,B",
-        help="codes of a run's source and target, once for each run, in their order (default: as its training files are named)",
+        help="codes of a run's source and target, once for each run, in their order (default: as it was trained with)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1); others need --keys")
     parser.add_argument("--port", type=at_least(0), default=5000, metavar="N", help="port (5000); 0 takes a free one")
@@ -39,6 +39,12 @@ def serve_options(parser: Parser) -> None:
         "--waiting", type=above_zero, metavar="S", help="seconds of work that may wait; more is refused (2)"
     )
     limits.add_argument("--deadline", type=above_zero, metavar="S", help="seconds a request may take (30)")
+    limits.add_argument(
+        "--receipt",
+        type=above_zero,
+        metavar="S",
+        help="seconds a request may take to arrive, an answer to be taken (10)",
+    )
     limits.add_argument("--connections", type=at_least(1), metavar="N", help="connections open at once (1000)")
     teaching = parser.add_mutually_exclusive_group()
     teaching.add_argument(
@@ -50,18 +56,30 @@ def serve_options(parser: Parser) -> None:
     )
 
 
-LIMITS = ("rate", "characters", "texts", "file_bytes", "waiting", "deadline", "connections", "keys", "corrections")
+GIVEN = (
+    "rate",
+    "characters",
+    "texts",
+    "file_bytes",
+    "waiting",
+    "deadline",
+    "receipt",
+    "connections",
+    "keys",
+    "corrections",
+)
+"""Options that are settings of the same name."""
 
 
 def serve(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from kente import api
-    from kente.serve.languages import languages_of
+    from kente.serve.languages import codes_of, served
     from kente.serve.logs import Log
     from kente.serve.server import serve as run
     from kente.serve.settings import Settings
-    from kente.serve.translators import Pair
+    from kente.serve.wording import Detector
 
-    given = {name: getattr(arguments, name) for name in LIMITS if getattr(arguments, name) is not None}
+    given = {name: getattr(arguments, name) for name in GIVEN if getattr(arguments, name) is not None}
     settings = Settings(
         host=arguments.host,
         port=arguments.port,
@@ -73,8 +91,10 @@ def serve(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError(
             f"{len(arguments.runs)} runs but {len(arguments.languages)} times --languages; give it once for each run, in their order"
         )
-    codes = arguments.languages or [None] * len(arguments.runs)
-    pairs = [Pair(*languages_of(path, code), path) for path, code in zip(arguments.runs, codes, strict=True)]
+    codes = [codes_of(text) for text in arguments.languages] or [None] * len(arguments.runs)
+    runs = [served(path, code, terminal) for path, code in zip(arguments.runs, codes, strict=True)]
+    pairs, detectors = [pair for pair, _ in runs], [known for _, known in runs if known is not None]
+    detector = Detector.combined(detectors) if len(detectors) == len(pairs) else None
     where: dict[str, Any] = {"device": arguments.device, "threads": arguments.threads, "reporter": terminal}
     load = partial(api.load, beam=arguments.beam, engine=arguments.engine, **where)
 
@@ -85,5 +105,5 @@ def serve(arguments: argparse.Namespace, terminal: Terminal) -> int:
         else:
             print(f"{address} translates {', '.join(map(str, pairs))}; Ctrl-C stops it", flush=True)
 
-    run(pairs, settings, load, Log(None if arguments.quiet else sys.stderr), said)
+    run(pairs, detector, settings, load, Log(None if arguments.quiet else sys.stderr), said)
     return 0

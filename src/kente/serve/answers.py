@@ -107,7 +107,7 @@ def _add_what_was_seen(answer: Json, seen: Looked) -> list[list[float]]:
             weights = [0.0 if column is None else seen.weights[row][column] for column in columns]
         else:
             weights = [0.0] * len(sources)
-        word["confidence"] = 1.0 if row is None else round(seen.confidence[row], 4)
+        word["confidence"] = 1.0 if row is None else float(f"{seen.confidence[row]:.4g}")
         ranked = sorted(enumerate(weights), key=lambda pair: -pair[1])
         word["looks_at"] = [[number, round(weight, 4)] for number, weight in ranked if weight >= NOTICED]
         table.append(weights)

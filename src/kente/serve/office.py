@@ -14,7 +14,7 @@ from kente.serve.asking import AUTO, Asked
 from kente.serve.queue import Kind, Queue, Ticket
 from kente.serve.refusals import Refusal, bad_request
 from kente.serve.translators import Pair, Translators
-from kente.serve.wording import Document, Link, Placed, Reading, read
+from kente.serve.wording import Detector, Document, Link, Placed, Reading, read
 from kente.serve.words import links_of
 
 LONG = 2_000
@@ -106,7 +106,7 @@ class Done:
 class Office:
     """Translates what is asked. `detector` tells languages apart, where there is one."""
 
-    def __init__(self, translators: Translators, queue: Queue, detector: Any | None = None) -> None:
+    def __init__(self, translators: Translators, queue: Queue, detector: Detector | None = None) -> None:
         self.translators, self.queue, self.detector = translators, queue, detector
 
     # ------------------------------------------------------------ languages

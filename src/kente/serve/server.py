@@ -25,7 +25,7 @@ from kente.serve.queue import Queue, Ticket
 from kente.serve.serving import Serving
 from kente.serve.settings import Settings
 from kente.serve.translators import Pair, Translators
-from kente.serve.wording import detector
+from kente.serve.wording import Detector
 from kente.serve.worker import Worker
 
 BACKLOG = 2048
@@ -42,7 +42,9 @@ class Server(uvicorn.Server):
         yield
 
 
-def assemble(pairs: Sequence[Pair], settings: Settings, load: Callable[[Path], Translator], log: Log) -> Serving:
+def assemble(
+    pairs: Sequence[Pair], detector: Detector | None, settings: Settings, load: Callable[[Path], Translator], log: Log
+) -> Serving:
     """The parts of a server, nothing loaded yet."""
     translators = Translators(pairs, load)
     queue = Queue(translators.width, settings.waiting)
@@ -50,7 +52,7 @@ def assemble(pairs: Sequence[Pair], settings: Settings, load: Callable[[Path], T
         settings=settings,
         translators=translators,
         queue=queue,
-        office=Office(translators, queue, detector([pair.run for pair in pairs])),
+        office=Office(translators, queue, detector),
         clients=Clients(Keys.read(settings.keys) if settings.keys else None, Pace(settings.rate)),
         corrections=Corrections(settings.corrections) if settings.takes_corrections else None,
         log=log,
@@ -199,13 +201,14 @@ def _allow_connections(wanted: int) -> None:
 
 def serve(
     pairs: Sequence[Pair],
+    detector: Detector | None,
     settings: Settings,
     load: Callable[[Path], Translator],
     log: Log,
     said: Callable[[str], None],
 ) -> None:
     """Serve runs until a signal asks to stop; `said(address)` is called when everything is ready."""
-    serving = assemble(pairs, settings, load, log)
+    serving = assemble(pairs, detector, settings, load, log)
     listener = listen(settings)
     address = address_of(listener)
     log.write("listening", address=address)

@@ -24,6 +24,8 @@ class Pair:
     source: str
     target: str
     run: Path
+    lowercase: bool = False
+    """The model knows small letters only."""
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
@@ -68,7 +70,7 @@ class Translators:
 
     def habits(self, pair: Pair) -> tuple[bool, bool]:
         """(whether the model wants a text sentence by sentence, whether it knows small letters only)."""
-        return self._loaded[pair.source, pair.target].split_sentences, False
+        return self._loaded[pair.source, pair.target].split_sentences, pair.lowercase
 
     def engine(self, pair: Pair) -> str:
         return self._loaded[pair.source, pair.target].engine.name

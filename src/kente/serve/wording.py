@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
+from kente.text.documents import SUFFIXES as FORMATS
 from kente.text.documents import Document
 from kente.text.documents import open_document as _open_document
-from kente.text.reading import Link, Placed, Reading, Written
+from kente.text.languages import UNNAMED, Detector, is_code
+from kente.text.reading import Link, Placed, Reading
 from kente.text.reading import read as _read
 
-__all__ = ["FORMATS", "Document", "Link", "Placed", "Reading", "Span", "Written", "detector", "open_document", "read"]
-
-FORMATS = (".txt", ".html", ".po", ".srt", ".tsv")
-"""Endings of files that can be translated."""
+__all__ = [
+    "FORMATS",
+    "UNNAMED",
+    "Detector",
+    "Document",
+    "Link",
+    "Placed",
+    "Reading",
+    "Span",
+    "is_code",
+    "open_document",
+    "read",
+]
 
 Span = tuple[int, int]
 
@@ -27,8 +34,3 @@ def read(text: str, html: bool, split: bool, lowercase: bool) -> Reading:
 def open_document(name: str, data: bytes, split: bool, lowercase: bool) -> Document:
     """A file, read. A KenteError if it is not what its name says."""
     return _open_document(name, data, split=split, lowercase=lowercase)
-
-
-def detector(runs: Sequence[Path]) -> Any | None:
-    """What tells the languages of these runs apart; None if no run has learnt it."""
-    return None
