@@ -21,6 +21,10 @@ class CorpusError(UsageError):
     """A text file cannot be read as the corpus it should be."""
 
 
+class DocumentError(UsageError):
+    """A file to be translated is not of the kind its name says, or of none that is known."""
+
+
 class RunError(KenteError):
     """A run folder is missing, damaged or does not fit what is asked of it."""
 

@@ -1,7 +1,7 @@
 """A run folder on disk: everything a training leaves behind, and everything a translator needs.
 
 RUN/  config.toml  tokenizer/  data/  checkpoints/step-00000123/  metrics.jsonl  samples.jsonl  plan.jsonl
-      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  shortlist.safetensors  engines/
+      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  languages.json  shortlist.safetensors  engines/
 
 Opening a run needs no torch, which takes seconds to import; it is imported where tensors are.
 """
@@ -50,10 +50,12 @@ if TYPE_CHECKING:
 
     from kente.data.shortlist import Shortlist
     from kente.data.tokenizer import Tokenizers
+    from kente.text.languages import LanguagePair
 
 __all__ = ["Checkpoint", "Run", "Score", "environment", "tensors_size", "weights_sha256"]
 
 CONFIG = "config.toml"
+LANGUAGES = "languages.json"
 SHORTLIST = "shortlist.safetensors"
 FOLDERS = ("checkpoints", "data", "engines", "tokenizer")
 FILES = (
@@ -63,6 +65,7 @@ FILES = (
     "prepared.json",
     "cleaning.json",
     "README.md",
+    LANGUAGES,
     SHORTLIST,
     ".lock",
     "metrics.jsonl",
@@ -331,6 +334,42 @@ class Run:
         except PermissionError:
             reporter.warn(f"{path} cannot be written: the shortlist will be learnt each time")
         return shortlist
+
+    def languages(self, reporter: Reporter = SILENT) -> LanguagePair:
+        """From which language into which, with a detector for both; learnt from the validation pairs where training left none."""
+        from kente.data.corpus import Corpus
+        from kente.text.languages import LanguagePair, learn_pair
+
+        path, texts = (
+            self.path / LANGUAGES,
+            [self.path / "data" / f"validation.{side}" for side in ("source", "target")],
+        )
+        if path.exists():
+            try:
+                return LanguagePair.load(path)
+            except RunError as error:
+                reporter.warn(f"{error}; learning it again now")
+        if not all(text.exists() for text in texts):
+            raise RunError(f"{self.path} has no {LANGUAGES}, and no validation pairs to learn its languages from")
+        pair = learn_pair(self._codes(), ((pair.source, pair.target) for pair in Corpus.of_files(*texts)))
+        try:
+            pair.save(path)
+        except PermissionError:
+            reporter.warn(f"{path} cannot be written: the languages will be learnt each time")
+        return pair
+
+    def _codes(self) -> tuple[str, str]:
+        """The languages' codes, as the corpus the run was asked to learn from is named."""
+        from kente.text.languages import UNNAMED, guess_codes
+
+        try:
+            asked = json.loads((self.path / "request.json").read_bytes())["data"]
+        except (OSError, ValueError, KeyError):
+            return UNNAMED
+        if "codes" in asked:
+            source, target = asked["codes"]
+            return source, target
+        return guess_codes(asked.get("source"), asked.get("target"), asked.get("pairs"), asked.get("fields", ()))
 
     def chosen(self, reporter: Reporter = SILENT) -> Checkpoint:
         """The checkpoint to translate with: the best, its weights verified."""

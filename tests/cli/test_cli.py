@@ -73,9 +73,10 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
     words = {
         "check": "--source --target --pairs --fields",
         "train": "--source --target --pairs --fields --validation-source --validation-target --validation-pairs --recipe "
-        "--minutes --updates --save-every --seed --set --out --resume --force",
+        "--minutes --updates --save-every --seed --set --out --resume --force --languages",
         "translate": "RUN TEXT --beam --n-best --sample --temperature --top-k --top-p --length-penalty --prefix --seed "
-        "--no-split",
+        "--no-split --file --out --column",
+        "detect": "RUN TEXT",
         "evaluate": "RUN --source --reference --beam --tokenize",
         "score": "--hypothesis --reference --tokenize",
         "compare": "--source --target --pairs --validation-source --test-source --test-target --models --minutes-each "

@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"errors", "reporting", "memory"},
     {"config", "durable"},
     {"configfile"},
-    {"data", "nn"},
+    {"data", "nn", "text"},
     {"models"},
     {"checkpoints"},
     {"runs"},

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
+from kente.text.sentences import (
+    Sentence,
+    cut_in_two,
+    glue,
+    is_blank,
+    line_spans,
+    sentence_spans,
+    split_sentences,
+)
 
 TWO_OR_MORE = [
     ["It rains.", "We stay in."],
@@ -27,6 +35,12 @@ TWO_OR_MORE = [
     ["هل تمطر؟", "نعم."],
     ["Идёт дождь.", "Мы дома."],
     ["Ɛyɛ anwonwa.", "Ɔbɛba."],
+    ["ዛሬ ዝናብ ነው፡፡", "ቤት ነን፡፡"],
+    ["بارش ہو رہی ہے۔", "ہم گھر پر ہیں۔"],
+    ["မိုးရွာနေတယ်။", "အိမ်မှာနေတယ်။"],
+    ["Անձրև է։", "Տանն ենք։"],
+    ["See www.example.org.", "Then write to me@example.org.", "Bye."],
+    ["She asked: “Why?”", "Nobody knew."],
 ]
 
 ONE = [
@@ -53,6 +67,9 @@ ONE = [
     ".",
     "e . g . apples",
     "He won 3-2. 40 people watched",
+    "Bw. Otieno na Mhe. Mutua walikutana.",
+    "Version 2.0.1 of example.org/a.b?c=d.e is out",
+    "Mme. Curie et Mlle. Dupont",
 ]
 
 
@@ -96,6 +113,22 @@ def test_nothing_but_space_is_ever_lost(text: str) -> None:
     found = split_sentences(text)
     assert "".join("".join(s.text for s in found).split()) == "".join(text.split())
     assert all(s.text and s.text == s.text.strip() for s in found)
+
+
+@given(st.text() | st.text(alphabet=st.sampled_from("aB .!?…。？।\"”)(«»\n\r\t\u00a0\u2028३1é我-'"), max_size=60))
+def test_spans_are_in_order_and_only_space_stands_outside_them(text: str) -> None:
+    for spans in (sentence_spans(text), line_spans(text)):
+        outside, place = "", 0
+        for start, end in spans:
+            assert place <= start < end and not text[start].isspace() and not text[end - 1].isspace()
+            outside += text[place:start]
+            place = end
+        assert not (outside + text[place:]).strip()
+
+
+def test_lines_end_at_every_kind_of_line_break() -> None:
+    text = " one. Two\r\nthree\rfour\u2028five\x85\n \nsix "
+    assert [text[start:end] for start, end in line_spans(text)] == ["one. Two", "three", "four", "five", "six"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, compare,
-report, lecture, demo.
+report, lecture, demo, detector, translate_document.
 
 Each is imported when it is first used: looking at text should not wait, or pay in memory, for torch.
 """
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kente.api.demonstration import demo
     from kente.api.lecturing import experiments, lecture
     from kente.api.loading import load, translate_lines
+    from kente.api.texts import detector, translate_document
     from kente.api.training import TrainResult, resume, train
     from kente.api.using import evaluate, info, score, summary
 
@@ -23,6 +24,7 @@ __all__ = [
     "check",
     "compare",
     "demo",
+    "detector",
     "evaluate",
     "experiments",
     "info",
@@ -33,6 +35,7 @@ __all__ = [
     "score",
     "summary",
     "train",
+    "translate_document",
     "translate_lines",
 ]
 
@@ -42,6 +45,7 @@ _HOMES = {
     "demonstration": ("demo",),
     "lecturing": ("experiments", "lecture"),
     "loading": ("load", "translate_lines"),
+    "texts": ("detector", "translate_document"),
     "training": ("TrainResult", "resume", "train"),
     "using": ("evaluate", "info", "score", "summary"),
 }

@@ -160,7 +160,7 @@ def _given(data: Data, validation: Data | None, test: Data | None, out: Path, re
         size = min(HELD_OUT, count // 20)
         split = hold_out(corpus, test=size, seed=1)
         reporter.say(f"test: {size:,} pairs held out of the corpus by source sentence")
-        data = Data(*write_pairs(out / "corpus", "train", split.train))
+        data = Data(*write_pairs(out / "corpus", "train", split.train), codes=data.languages())
         test = Data(*write_pairs(out / "corpus", "test", split.test))
     pairs = data.corpus().count()
     return Material(data, validation, _test_of(test), f"{corpus.name}, {pairs:,} pairs", pairs)

@@ -10,16 +10,26 @@ from kente.data.corpus import Corpus
 from kente.data.doctor import Report, examine
 from kente.errors import UsageError
 from kente.reporting import SILENT, Reporter
+from kente.text.languages import guess_codes
 
 
 @dataclass(frozen=True)
 class Data:
-    """A parallel text named by a person: two files, or one file of pairs (TSV or JSONL, `fields` names its columns or keys)."""
+    """A parallel text named by a person: two files, or one file of pairs (TSV or JSONL, `fields` names its columns or keys).
+
+    `codes` says which languages they are in, where their names do not.
+    """
 
     source: Path | None = None
     target: Path | None = None
     pairs: Path | None = None
     fields: tuple[str, str] | None = None
+    codes: tuple[str, str] | None = None
+
+    def languages(self) -> tuple[str, str]:
+        """Codes of source and target language: as given, or as the names of files and fields have them."""
+        names = (str(path) if path else None for path in (self.source, self.target, self.pairs))
+        return self.codes or guess_codes(*names, self.fields or ())
 
     def corpus(self) -> Corpus:
         """The text itself, ready to be read as often as needed."""
@@ -35,13 +45,14 @@ class Data:
     def as_dict(self) -> dict[str, Any]:
         """Absolute paths, so that a resumed run finds its text from any folder."""
         paths = {name: str(path.resolve()) for name in ("source", "target", "pairs") if (path := getattr(self, name))}
-        return paths | ({"fields": list(self.fields)} if self.fields else {})
+        pairs = {name: list(value) for name in ("fields", "codes") if (value := getattr(self, name))}
+        return paths | pairs
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Data:
         paths = {name: Path(values[name]) for name in ("source", "target", "pairs") if name in values}
-        fields = tuple(values["fields"]) if "fields" in values else None
-        return cls(**paths, fields=fields)
+        fields, codes = (tuple(values[name]) if name in values else None for name in ("fields", "codes"))
+        return cls(**paths, fields=fields, codes=codes)
 
 
 def check(data: Data, validation: Data | None = None, test: Data | None = None, reporter: Reporter = SILENT) -> Report:

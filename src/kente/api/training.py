@@ -21,7 +21,6 @@ from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
 from kente.data.tokenizer import Tokenizers
 from kente.decode.answers import SLACK
-from kente.decode.sentences import split_sentences
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
@@ -30,6 +29,7 @@ from kente.models.build import build
 from kente.models.summary import parameter_count
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, Score, environment, tensors_size
+from kente.text.sentences import split_sentences
 from kente.train.averaging import named_weights
 from kente.train.budget import Chooser, automatic, fit_to_corpus, fit_to_minutes
 from kente.train.card import card
@@ -232,7 +232,7 @@ def prepare_corpus(
     run = Run.create(out, override(automatic(), settings), force=True)
     with run.lock():
         held_out = validation.corpus() if validation else None
-        report = prepare(run, data.corpus(), held_out, run.config, use_threads(threads), reporter)
+        report = prepare(run, data.corpus(), held_out, run.config, use_threads(threads), reporter, data.languages())
         run.write_json(CLEANED, report.as_dict())  # last: without it, nothing here is whole
     return run.path
 
@@ -250,7 +250,8 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
         report = share_prepared(Run.open(request["prepared"]), run)
     else:
         taught = Data.from_dict(request["corrections"]).corpus() if request.get("corrections") else None
-        report = prepare(run, data.corpus(), validation, run.config, threads, reporter, corrections=taught).as_dict()
+        where = run.config, threads, reporter, data.languages()
+        report = prepare(run, data.corpus(), validation, *where, corrections=taught).as_dict()
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")
     several = _several_sentences(prepared)

@@ -92,6 +92,25 @@ def fields_option(parser: Parser) -> None:
     parser.add_argument("--fields", type=two_fields, metavar="A,B", help="names of source and target in --pairs files")
 
 
+def languages_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--languages",
+        type=two_codes,
+        metavar="A,B",
+        help="codes of source and target (default: as the files are named)",
+    )
+
+
+def two_codes(text: str) -> tuple[str, str]:
+    from kente.text.languages import is_code
+
+    codes = two_fields(text)
+    for code in codes:
+        if not is_code(code):
+            raise argparse.ArgumentTypeError(f"{code!r} is no code of a language, such as en, twi or pt-BR")
+    return codes
+
+
 def corpus_of(arguments: argparse.Namespace, prefix: str = "") -> Data | None:
     """The corpus that --source and --target, or --pairs, name; None when none of them was given."""
     dash = f"--{prefix}-" if prefix else "--"
@@ -107,7 +126,8 @@ def corpus_of(arguments: argparse.Namespace, prefix: str = "") -> Data | None:
         return None
     from kente.api import Data
 
-    return Data(source, target, pairs, arguments.fields if pairs else None)
+    codes = getattr(arguments, "languages", None)
+    return Data(source, target, pairs, arguments.fields if pairs else None, None if prefix else codes)
 
 
 def training_corpus(arguments: argparse.Namespace) -> Data:

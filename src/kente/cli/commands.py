@@ -25,6 +25,7 @@ from kente.cli.arguments import (
     engine_option,
     fields_option,
     finite,
+    languages_option,
     tokenize_options,
     training_corpus,
 )
@@ -32,6 +33,7 @@ from kente.cli.comparing import compare, compare_options, lecture, lecture_optio
 from kente.cli.printing import one_line, plain, print_json, show
 from kente.cli.serving import serve, serve_options
 from kente.cli.terminal import Terminal, duration, ready_lines
+from kente.cli.texts import check_file_options, detect, detect_options, file_options, translate_file
 from kente.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ def _train_options(parser: Parser) -> None:
     data_options(parser)
     data_options(parser, "validation", "validation set (default: split off the corpus): ")
     fields_option(parser)
+    languages_option(parser)
     parser.add_argument("--out", type=Path, metavar="RUN", help="run folder to make")
     parser.add_argument("--resume", type=Path, metavar="RUN", help="continue a run from its newest good checkpoint")
     parser.add_argument(
@@ -187,6 +190,7 @@ def _translate_options(parser: Parser) -> None:
     parser.add_argument("--top-p", type=above_zero, metavar="P", help=helps["top_p"])
     parser.add_argument("--seed", type=at_least(0), metavar="S", help=helps["seed"])
     parser.add_argument("--no-split", action="store_true", help="take a line as one sentence, however many it holds")
+    file_options(parser)
 
 
 def _translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -197,9 +201,12 @@ def _translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for text in arguments.text:
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise UsageError(f"the text {text.encode(errors='backslashreplace').decode()} is not UTF-8")
+    check_file_options(arguments)
+    options = {name: getattr(arguments, name) for name in DECODE_OPTIONS if getattr(arguments, name) is not None}
+    if arguments.file is not None:
+        return translate_file(arguments, terminal, options)
     from kente import api
 
-    options = {name: getattr(arguments, name) for name in DECODE_OPTIONS if getattr(arguments, name) is not None}
     if not arguments.text and sys.stdin.isatty():
         terminal.say("One line, one translation; Ctrl-D ends.")
     where = {"device": arguments.device, "threads": arguments.threads, "reporter": terminal}
@@ -379,9 +386,20 @@ COMMANDS = {
             "kente translate runs/en-tw < news.en > news.tw",
             'kente translate runs/en-tw --n-best 3 --json "How are you?"',
             'kente translate runs/en-tw --sample --temperature 0.8 --seed 7 "Tell me a story."',
+            "kente translate runs/en-tw --file film.srt --out film.tw.srt",
         ),
         _translate_options,
         _translate,
+    ),
+    "detect": Command(
+        "Which of the runs' languages is a text in? Learnt from their own corpora.",
+        (
+            'kente detect runs/en-tw "Maakye"',
+            "kente detect runs/en-tw runs/en-ha < lines.txt",
+            'kente detect runs/en-tw --json "Good morning."',
+        ),
+        detect_options,
+        detect,
     ),
     "evaluate": Command(
         "Translate a test set and score it: BLEU, chrF++ and TER with signature and interval, loss and perplexity.",

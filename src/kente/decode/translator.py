@@ -17,8 +17,8 @@ from kente.data.tokenizer import UNK, Tokenizers
 from kente.decode.answers import Hypothesis, most_tokens
 from kente.decode.details import Detail
 from kente.decode.engine import Deadline, Engine, Links, Question
-from kente.decode.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
 from kente.errors import UsageError
+from kente.text.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
 
 if TYPE_CHECKING:
     import torch

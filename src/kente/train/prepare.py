@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import shutil
 import tempfile
 from collections import Counter
@@ -23,11 +24,14 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.errors import CorpusError, RunError
 from kente.reporting import Reporter
-from kente.runs import Run
+from kente.runs import LANGUAGES, Run
+from kente.text.languages import UNNAMED, learn_pair
 
 VALIDATION_KEPT = 3000
 """Validation pairs used at most: more would cost time and say nothing new."""
 
+SAMPLED = 8000
+"""Pairs that languages are learnt from at most."""
 LENGTHS = "lengths.json"
 """{"words": w, "characters": c}: lengths that all but one in a thousand source sentences trained on do not exceed."""
 CORRECTED = 4
@@ -62,9 +66,11 @@ def prepare(
     config: Config,
     threads: int,
     reporter: Reporter,
+    languages: tuple[str, str] = UNNAMED,
+    *,
     corrections: Corpus | None = None,
 ) -> CleaningReport:
-    """Clean, split, learn tokenizers, store ids: everything lands in the run folder. Safe to do again after a crash.
+    """Clean, split, learn tokenizers and languages, store ids: everything lands in the run folder. Safe to do again after a crash.
 
     `corrections` are mixed in, but never into validation.
     """
@@ -81,7 +87,9 @@ def prepare(
         kept = _keep_validation(folder, validation, config, reporter)
         report = _clean(Path(scratch), corpus, kept, config, reporter, corrections)
         texts = partial(_texts, Path(scratch), "train")
-        (folder / LENGTHS).write_text(json.dumps(_lengths(texts())))
+        sample: list[tuple[str, str]] = []
+        (folder / LENGTHS).write_text(json.dumps(_lengths(_sampled(texts(), report.kept, sample))))
+        learn_pair(languages, sample).save(run.path / LANGUAGES)
         tokenizers = train_tokenizers(texts, config.tokenizer, reporter)
         tokenizers.save(run.path / "tokenizer")
         build = partial(Store.build, tokenizers=tokenizers, max_length=config.batches.max_length, threads=threads)
@@ -91,6 +99,16 @@ def prepare(
                 reporter.say(f"left out {number:,} pairs: {reason} (in tokens)")
         build(folder / "validation", _texts(folder, "validation"))
     return report
+
+
+def _sampled(texts: Iterator[tuple[str, str]], total: int, sample: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The texts as they come; some of them, evenly taken and in random order, are left in `sample`."""
+    stride = max(1, total // SAMPLED)
+    for number, pair in enumerate(texts):
+        if number % stride == 0:
+            sample.append(pair)
+        yield pair
+    random.Random(0).shuffle(sample)
 
 
 def _lengths(texts: Iterator[tuple[str, str]]) -> dict[str, int]:
@@ -125,6 +143,9 @@ def share_prepared(shared: Run, run: Run) -> dict[str, Any]:
     for name in ("data", "tokenizer"):
         shutil.rmtree(run.path / name, ignore_errors=True)
         shutil.copytree(shared.path / name, run.path / name, copy_function=_link)
+    if (shared.path / LANGUAGES).exists():
+        (run.path / LANGUAGES).unlink(missing_ok=True)
+        _link(str(shared.path / LANGUAGES), str(run.path / LANGUAGES))
     return dict(json.loads((shared.path / CLEANED).read_bytes()))
 
 

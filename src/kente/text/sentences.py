@@ -6,21 +6,28 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-_FULL = "。！？｡।॥።፧؟۔။։។"  # end a sentence wherever they stand
+Span = tuple[int, int]
+
+# end a sentence wherever they stand: the full stops and question marks of scripts that have their own
+_FULL = "。！？｡।॥።፧፨؟۔։။។៕།༎᙮᠃᠉߹෴꓿꘎꘏꛳꛷꣎꣏꧉꩝꩞꩟꫰꫱꯫᭟᱾᱿⁇⁈⁉‼⸮܀"
+_TYPED = "፡፡"  # how many keyboards write the Ethiopic full stop: two word spaces
 _CLOSERS = "\"'”’»›)\\]」』）】"
 _OPENERS = "\"'“”„‘‚«‹»(\\[「『（【¿¡"
 _END = re.compile(
-    rf"(?<![.!?…{_FULL}])(?P<mark>[.!?…{_FULL}]++)(?P<close>[{_CLOSERS}]*+)(?P<gap>\s*+)(?:[-–—]\s?)?"
+    rf"(?<![.!?…{_FULL}])(?P<mark>(?:[.!?…{_FULL}]|{_TYPED})++)(?P<close>[{_CLOSERS}]*+)(?P<gap>\s*+)(?:[-–—]\s?)?"
     rf"(?:«\s|[{_OPENERS}])*+(?=(?P<next>\S))"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"'“„«‘]+$")
+_LINE = re.compile("[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
-_NO_SPACES = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""Letters of scripts that put no spaces between words, as a regular expression's set."""
 _CLAUSE_END = re.compile(r"[,;:،؛.!?…)\]»”–—]\s+|[、，；：。！？।።]\s*")
 _SPACE = re.compile(r"\s+")
-_SCRIPTS_WITHOUT_SPACES = re.compile(rf"[{_NO_SPACES}](?=[{_NO_SPACES}])")
-_WIDE_END = re.compile(rf"[{_NO_SPACES}\u3000-\u303f\uff00-\uffef]$")
+_SCRIPTS_WITHOUT_SPACES = re.compile(rf"[{UNSPACED}](?=[{UNSPACED}])")
+_WIDE_END = re.compile(rf"[{UNSPACED}\u3000-\u303f\uff00-\uffef]$")
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cs"))
 
 # Words of several languages that take a dot and are followed by a name, in small letters. Words that a sentence may well
@@ -30,8 +37,9 @@ _ABBREVIATIONS = frozenset(
         r"\s+",
         """mr mrs ms dr prof st sr jr rev hon gov sen rep gen col lt sgt capt cmdr adm maj pres supt messrs mt ft blvd
         vs etc approx dept al cf ca resp incl jan feb apr jun jul aug sep sept oct nov dec
-        bzw usw abs bd hr fr hrsg inkl str tel ggf evtl sog vgl
-        mme mlle mm mgr av env sra srta dra ud uds vd lic ing dott sig avv""",
+        bzw usw abs bd hr fr hrsg inkl str tel ggf evtl sog vgl dipl
+        mme mmes mlle mlles mm mgr ste av env sra srta dra ud uds vd lic ing dott sig avv pág núm
+        dhr mevr drs bijv tzv např tzn tzw bw mhe alh ул им""",
     )
 )
 
@@ -44,32 +52,44 @@ class Sentence:
     gap: str = ""
 
 
-def split_sentences(text: str) -> list[Sentence]:
-    """The sentences of a text, without the space around them. Blank text has none."""
-    found: list[Sentence] = []
-    breaks = 0
-    for line in map(str.strip, text.split("\n")):
-        if line:
-            if found:
-                found[-1] = Sentence(found[-1].text, "\n" * breaks)
-            found += _split_line(line)
-            breaks = 0
-        breaks += 1
+def sentence_spans(text: str) -> list[Span]:
+    """(start, end) of each sentence, without the space around it: before, between and after them is white space only."""
+    return [span for line in line_spans(text) for span in _split_line(text[slice(*line)], line[0])]
+
+
+def line_spans(text: str) -> list[Span]:
+    """(start, end) of each line that has something on it, without the space around it."""
+    found = []
+    for line in _LINE.finditer(text):
+        bare = line[0].lstrip()
+        if bare:
+            start = line.end() - len(bare)
+            found.append((start, start + len(bare.rstrip())))
     return found
 
 
-def _split_line(line: str) -> Iterator[Sentence]:
+def split_sentences(text: str) -> list[Sentence]:
+    """The sentences of a text. Of what stood between two, line breaks are kept and any other space is one."""
+    spans = sentence_spans(text)
+    gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
+    return [
+        Sentence(text[start:end], "\n" * gap.count("\n") or (" " if gap else ""))
+        for (start, end), gap in zip(spans, [*gaps, ""], strict=False)
+    ]
+
+
+def _split_line(line: str, offset: int) -> Iterator[Span]:
     start = 0
     for end in _END.finditer(line):
         if _ends(line, end):
-            yield Sentence(line[start : end.end("close")], " " if end["gap"] else "")
+            yield offset + start, offset + end.end("close")
             start = end.end("gap")
-    yield Sentence(line[start:])
+    yield offset + start, offset + len(line)
 
 
 def _ends(line: str, end: re.Match[str]) -> bool:
     mark, gap, following = end["mark"], end["gap"], end["next"]
-    if mark[-1] in _FULL:
+    if mark[-1] in _FULL or mark[-1] in _TYPED:
         return bool(gap) or not end["close"]  # inside a quotation that goes on without a space, the sentence goes on
     if not gap:
         return False
