@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -16,49 +17,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import torch
 
-from kente.config import BatchConfig, Config, DecodeConfig, TokenizerConfig, TransformerConfig
-from kente.data.tokenizer import EOS, train_tokenizers
-from kente.models.build import build
-from kente.runs import Run
-from kente.text.languages import learn_pair
-
-CONFIG = Config(
-    model=TransformerConfig(
-        encoder_layers=1, decoder_layers=2, width=16, feedforward=32, heads=2, max_length=64, tie="none"
-    ),
-    tokenizer=TokenizerConfig(vocabulary=330),
-    batches=BatchConfig(max_length=48),
-    decode=DecodeConfig(beam=2),
-)
-NOUNS = ["cat", "dog", "man", "bird", "woman", "tree", "house", "fish"]
-FRENCH = ["chat", "chien", "homme", "oiseau", "femme", "arbre", "maison", "poisson"]
-PAIRS = [
-    (f"The {NOUNS[a]} sees the {NOUNS[b]}.", f"Le {FRENCH[a]} regarde le {FRENCH[b]}.")
-    for a in range(len(NOUNS))
-    for b in range(len(NOUNS))
-]
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from kente.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose random answers come to an end. It has no validation set, so no time is spent on measuring engines."""
-    run = Run.create(tmp_path_factory.mktemp("serve") / "en-fr", CONFIG)
-    tokenizers = train_tokenizers(lambda: iter(PAIRS * 4), CONFIG.tokenizer)
-    tokenizers.save(run.path / "tokenizer")
-    learn_pair(("en", "fr"), PAIRS).save(run.path / "languages.json")
-    torch.manual_seed(1)
-    model = build(CONFIG.model, tokenizers.source.size, tokenizers.target.size)
-    norm, output = model.decoder.layers[-1].feedforward_residual.norm, model.output.weight
-    with torch.no_grad():
-        towards = torch.nn.functional.normalize(torch.randn(CONFIG.model.width), dim=0)
-        norm.bias += 6 * towards
-        output[EOS] = 0.6 * towards
-    weights = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    run.save(1, {"model": weights}, {"score": None}, keep=1)
-    return run.path
+    make = runpy.run_path(str(Path(__file__).parent / "tiny.py"))["make"]
+    return make(tmp_path_factory.mktemp("serve") / "en-fr")
 
 
 class Answer:
