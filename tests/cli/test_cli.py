@@ -83,6 +83,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "--updates-each --tokenize --beam --set --seed --out --force",
         "report": "RUN --source --reference --out --tokenize --beam",
         "lecture": "EXPERIMENT --run --out",
+        "serve": "RUN --languages --host --port --keys --rate --characters --waiting --deadline --corrections --engine --beam",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }

@@ -37,8 +37,8 @@ _SAYINGS = {
 class Exchange:
     """A request and its answer, watched on their way."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
         self.status = 0
         self.received = False  # the whole body
 
@@ -54,10 +54,13 @@ class Exchange:
             headers = list(message["headers"])
             there = {name for name, _ in headers}
             headers += [(name, value) for name, value in SAFE.items() if name not in there]
-            if not self.received and self.status >= 400:
-                headers.append((b"connection", b"close"))  # the rest of the request would be taken for the next one
+            if self.status >= 400 and not self.received and self._has_body():
+                headers.append((b"connection", b"close"))  # the rest of it is not waited for
             message = {**message, "headers": headers}
         await self._send(message)
+
+    def _has_body(self) -> bool:
+        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"])
 
     async def answer(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
         data = json.dumps(body, ensure_ascii=False).encode()
@@ -76,7 +79,7 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", scope["type"]
-        exchange, began, serving = Exchange(receive, send), time.perf_counter(), self.serving
+        exchange, began, serving = Exchange(scope, receive, send), time.perf_counter(), self.serving
         is_work = scope["path"] in QUEUED or scope["path"] in OTHER_WORK
         refusal = self._no_room(scope) if is_work else None
         if refusal is not None:

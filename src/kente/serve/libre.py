@@ -57,7 +57,7 @@ class Libre:
         admit(self.serving, request, fields)
         text = fields.text("q", "the text whose language is asked for")
         check_length(len(text), self.serving.settings)
-        guesses = self.serving.office.detect(text)
+        guesses = await asyncio.to_thread(self.serving.office.detect, text)
         return JSONResponse([{"language": g.language, "confidence": round(g.confidence, 1)} for g in guesses])
 
     async def languages(self, request: Request) -> Response:

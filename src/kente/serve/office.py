@@ -17,8 +17,8 @@ from kente.serve.translators import Pair, Translators
 from kente.serve.wording import Detector, Document, Link, Placed, Reading, read
 from kente.serve.words import links_of
 
-LONG = 2_000
-"""Characters from which on a text is read beside the loop, so that others need not wait for it."""
+LONG, SHORT = 2_000, 200
+"""Characters from which on a text is read beside the loop, so that others need not wait for it; and its language found out there."""
 WINDOW = 64
 """Sentences of a file that wait at a time."""
 PATIENCE = 0.5
@@ -132,11 +132,11 @@ class Office:
             where = f"targets for it are {', '.join(offered)}" if offered else "it is a target only"
             raise bad_request(f"{source} is not translated to {target} here; {where}")
 
-    def _text(self, source: str, asked: Asked) -> Text:
+    async def _text(self, source: str, asked: Asked) -> Text:
         language, detected = asked.source, None
         if language == AUTO:
             possible = {*self.translators.sources_of(asked.target), asked.target}
-            guesses = self.detect(source)
+            guesses = self.detect(source) if len(source) < SHORT else await asyncio.to_thread(self.detect, source)
             detected = next((guess for guess in guesses if guess.language in possible), None)
             if detected is None:
                 seen = guesses[0].language if guesses else "unknown"
@@ -152,7 +152,7 @@ class Office:
     async def translate(self, asked: Asked) -> list[Done]:
         """All texts of a request, translated."""
         self.check(asked.source, asked.target)
-        texts = [self._text(source, asked) for source in asked.texts]
+        texts = [await self._text(source, asked) for source in asked.texts]
         for text in texts:
             await self._read(text, asked.html)
         groups: dict[Kind, list[Text]] = {}
@@ -173,7 +173,7 @@ class Office:
         Nothing comes before the queue has taken the text.
         """
         self.check(asked.source, asked.target)
-        text = self._text(asked.texts[0], asked)
+        text = await self._text(asked.texts[0], asked)
         await self._read(text, asked.html)
         if text.sentences:
             ticket = self._ticket(self._kind(text, asked), text.sentences)
