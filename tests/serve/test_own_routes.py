@@ -124,7 +124,7 @@ def test_a_stream_gives_sentence_after_sentence_and_then_the_whole(server: Any) 
     assert answer.headers["content-type"].startswith("text/event-stream")
     *parts, (last, whole) = answer.events
     assert last == "done" and [name for name, _ in parts] == ["sentence"] * 3
-    assert [(data["number"], data["of"]) for _, data in parts] == [(0, 3), (1, 3), (2, 3)]
+    assert [(data["number"], data["of"]) for _, data in parts] == [(1, 3), (2, 3), (3, 3)]
     assert whole["translations"] == server.post("/v1/translate", {**ASKED, "words": True}).json["translations"]
     for (_, part), final in zip(parts, whole["translations"][0]["sentences"], strict=True):
         assert (part["source_start"], part["source_end"]) == (final["source_start"], final["source_end"])

@@ -18,6 +18,7 @@ from kente.serve import downloads as downloads_module
 from kente.serve.clients import Clients, Keys, Pace
 from kente.serve.corrections import Corrections
 from kente.serve.downloads import Downloads
+from kente.serve.examples import examples_of
 from kente.serve.languages import codes_of, name_of
 from kente.serve.logs import Forwarded, Log
 from kente.serve.metrics import Counter, Histogram, Metrics
@@ -282,6 +283,16 @@ def test_languages_have_names_where_we_know_them() -> None:
         "Twi",
         "x-source",
     ]
+
+
+def test_examples_are_short_sentences_from_all_over_the_validation_set(tmp_path: Path) -> None:
+    pair = Pair("en", "fr", tmp_path)
+    assert examples_of(pair) == []
+    (tmp_path / "data").mkdir()
+    lines = [f"This is sentence number {number}." if number % 2 else "no" for number in range(100)]
+    (tmp_path / "data" / "validation.source").write_text("\n".join(lines))
+    found = [example["q"] for example in examples_of(pair)]
+    assert found == ["This is sentence number 1.", "This is sentence number 33.", "This is sentence number 65."]
 
 
 def test_two_codes_are_wanted() -> None:

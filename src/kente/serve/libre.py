@@ -13,6 +13,7 @@ from kente.errors import KenteError
 from kente.serve import answers
 from kente.serve.asking import asked, body_of, check_length, fields_of
 from kente.serve.attending import admit, attended, note
+from kente.serve.examples import examples_of
 from kente.serve.files import Files
 from kente.serve.languages import name_of
 from kente.serve.refusals import Refusal, bad_request
@@ -28,6 +29,10 @@ class Libre:
 
     def __init__(self, serving: Serving, files: Files) -> None:
         self.serving, self.files = serving, files
+        pairs = serving.translators.pairs.values() if serving.settings.on_loopback else ()
+        self.examples = [
+            example for pair in pairs for example in examples_of(pair)
+        ]  # a corpus may be nobody else's business
 
     def routes(self) -> list[Route]:
         return [
@@ -121,6 +126,7 @@ class Libre:
                 "suggestions": serving.corrections is not None,
                 "filesTranslation": True,
                 "supportedFilesFormat": list(FORMATS),
+                "examples": self.examples,
                 "language": {
                     "source": {"code": source, "name": name_of(source)},
                     "target": {"code": target, "name": name_of(target)},

@@ -153,7 +153,7 @@ class Running:
         self._source_end = max(self._source_end, unit.page[1])
         placed = Provisional(unit.page, (start, len(self.written)), unit)
         whole = answers.sentence(self.asked, text.source, self.written, text.sentences[number], found, placed)
-        return {"number": number, "of": len(text.sentences), "text": found.text, **whole}
+        return {"number": number + 1, "of": len(text.sentences), "text": found.text, **whole}
 
 
 def _json(value: Any) -> str:
