@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import kente.serve
 from kente import api
 
 TEXT = "The cat sees the dog.  The man, aged 5, sees a tree.\n\nThe bird sees the fish."
@@ -164,6 +165,15 @@ def test_pages_run_nothing_from_elsewhere(server: Any) -> None:
     page = docs.data.decode()
     assert "<script" not in page and "style=" not in page and "http://" not in page.replace("http://127.0.0.1:5000", "")
     assert server.get("/health").headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_the_page_is_at_the_root(server: Any) -> None:
+    page = server.get("/")
+    if not (Path(kente.serve.__file__).parent / "assets" / "index.html").exists():
+        assert page.status == 404 and page.json == {"error": "there is no such file"}
+    else:
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert page.headers["content-security-policy"] == POLICY
 
 
 def test_files_of_the_page_are_named_and_remembered_by_browsers(server: Any) -> None:

@@ -19,6 +19,8 @@ from kente.serve.settings import Settings
 AUTO = "auto"
 FIELDS = 100
 """Of a form at most."""
+THROWN_AWAY = 10_000_000
+"""Bytes of a body beyond its limit that are read for politeness."""
 FIELD_BYTES = 200_000
 """Of one field of a form with a file."""
 _FORM, _MULTIPART, _JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
@@ -137,23 +139,24 @@ def check_length(characters: int, settings: Settings) -> None:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The body, as it arrives; refused as soon as it is known to be too long."""
+    """The body, as it arrives. What is too long is read on for a while, and thrown away: a client that is still sending hears no refusal."""
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most:
-        _too_long(most)
-    body = bytearray()
+    refusal = too_large(f"the request has more than {most:,} bytes; send less at once")
+    if said.isdigit() and int(said) > most + THROWN_AWAY:
+        raise refusal
+    body, size = bytearray(), 0
     try:
         async for part in request.stream():
-            body += part
-            if len(body) > most:
-                _too_long(most)
+            size += len(part)
+            if size > most + THROWN_AWAY:
+                break
+            if size <= most:
+                body += part
     except ClientDisconnect:
         raise ClientLeft from None
+    if size > most:
+        raise refusal
     return bytes(body)
-
-
-def _too_long(most: int) -> NoReturn:
-    raise too_large(f"the request has more than {most:,} bytes; send less at once")
 
 
 async def fields_of(request: Request, settings: Settings) -> Fields:
