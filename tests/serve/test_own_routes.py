@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -205,3 +209,22 @@ def test_counters_and_log_hold_no_text_no_address_and_no_key(server: Any) -> Non
     assert 'kente_requests_total{route="other",status="404"}' in page
     line = [line for line in server.logged() if line.get("route") == "/translate"][-1]
     assert line["status"] == 200 and line["characters"] == len(secret) and line["milliseconds"] >= 0
+
+
+# ---------------------------------------------------------------- the explorer
+
+
+@pytest.mark.slow
+def test_the_explorer_opens_and_runs_nothing_but_its_own_script(start: Any, run: Path) -> None:
+    server = start(run, torch=True)
+    asked = {"source": "en", "target": "fr", "q": "The cat sees the dog."}
+    page = server.get(f"/look?{urlencode(asked)}")
+    assert page.status == 200, page.data
+    policy = page.headers["content-security-policy"]
+    scripts = re.findall(r"<script>(.*?)</script>", page.data.decode(), re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert scripts and all(f"'sha256-{digest}'" in policy for digest in hashes)
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe-eval" not in policy
+    assert server.form("/look", **asked).status == 200
+    for wrong in ({"q": " "}, {"q": "a" * 1001}, {"target": "de"}):
+        assert server.get(f"/look?{urlencode({**asked, **wrong})}").status == 400

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from kente.decode.translator import Translator
 from kente.errors import KenteError
 from kente.serve.asking import Fields, check_length, fields_of
 from kente.serve.attending import admit, attended
@@ -137,11 +138,14 @@ class Pages:
         return pair, sentence
 
     async def _explored(self, pair: Pair, sentence: str) -> str:
-        return await asyncio.get_running_loop().run_in_executor(self._looking, _explorer_page, pair, sentence)
+        translator = self.serving.translators.of(pair)
+        sentence = sentence.lower() if pair.lowercase else sentence
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._looking, _explorer_page, {pair.run.name: translator}, sentence)
 
 
-def _explorer_page(pair: Pair, sentence: str) -> str:
+def _explorer_page(translators: dict[str, Translator], sentence: str) -> str:
     from kente import api  # imports torch, which a server may well do without
     from kente.show import explorer
 
-    return explorer.page(api.look([pair.run], sentence))
+    return explorer.page(api.look(translators, sentence))

@@ -59,6 +59,9 @@ class Translators:
         translator = self._loaded[kind.source, kind.target]
         return translator.translate(texts, n_best=kind.answers, split=False, details=kind.words, deadline=late)
 
+    def of(self, pair: Pair) -> Translator:
+        return self._loaded[pair.source, pair.target]
+
     def width(self, kind: Kind) -> int:
         """Source tokens of a full batch."""
         config = self._loaded[kind.source, kind.target].config
@@ -70,10 +73,10 @@ class Translators:
 
     def habits(self, pair: Pair) -> tuple[bool, bool]:
         """(whether the model wants a text sentence by sentence, whether it knows small letters only)."""
-        return self._loaded[pair.source, pair.target].split_sentences, pair.lowercase
+        return self.of(pair).split_sentences, pair.lowercase
 
     def engine(self, pair: Pair) -> str:
-        return self._loaded[pair.source, pair.target].engine.name
+        return self.of(pair).engine.name
 
     # ------------------------------------------------------------ languages
 
