@@ -50,12 +50,13 @@ class Served:
     def __init__(self, log: Path, *arguments: object, torch: bool = False) -> None:
         start = ["-m", "kente"] if torch else ["-c", WITHOUT_TORCH]
         self.log = log
-        self.process = subprocess.Popen(
-            [sys.executable, *start, "serve", *map(str, arguments), "--port", "0", "--json"],
-            stdout=subprocess.PIPE,
-            stderr=open(log, "wb"),  # noqa: SIM115  # the process keeps it
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
+        with open(log, "wb") as told:
+            self.process = subprocess.Popen(
+                [sys.executable, *start, "serve", *map(str, arguments), "--port", "0", "--json"],
+                stdout=subprocess.PIPE,
+                stderr=told,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.log.read_text()

@@ -71,6 +71,7 @@ class Reader(HTMLParser):
         self.text, self.links, self.names = "", set[str](), set[str]()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text += "\n" if tag in ("pre", "table", "p", "td", "article") else ""
         self.links |= {value or "" for name, value in attrs if name == "href"}
         self.names |= {value or "" for name, value in attrs if name == "id"}
 

@@ -81,11 +81,9 @@ def test_a_language_nobody_learnt_is_doubted(english_french: LanguagePair) -> No
         assert english_french.detector.detect(text)[0][1] < known / 2, text
 
 
-@pytest.mark.parametrize("text", ["", " ", "123 !?", "😀", "https://example.org"])
+@pytest.mark.parametrize("text", ["", " ", "123 !?", "😀"])
 def test_what_has_no_letters_to_go_by_is_no_language(text: str, english_french: LanguagePair) -> None:
-    found = english_french.detector.detect(text)
-    assert [code for code, _ in found] == ["en", "fr"] or text.startswith("https")
-    assert text.startswith("https") or [sure for _, sure in found] == [0.0, 0.0]
+    assert english_french.detector.detect(text) == [("en", 0.0), ("fr", 0.0)]
 
 
 def test_addresses_do_not_speak_for_a_text(english_french: LanguagePair) -> None:

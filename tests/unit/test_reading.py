@@ -169,11 +169,10 @@ def test_odd_spaces_are_plain_for_the_model() -> None:
 
 
 def test_places_count_letters_of_both_texts() -> None:
-    text = "A b. C d."
-    written = read(text).put_together(["Xyz.", "Q."])
-    assert [placed.source for placed in written.sentences] == [(0, 4), (5, 9)]
+    written = read("Ab cd. Ef gh.").put_together(["Xyz.", "Q."])
+    assert [placed.source for placed in written.sentences] == [(0, 6), (7, 13)]
     assert [written.text[slice(*placed.target)] for placed in written.sentences] == ["Xyz.", "Q."]
-    assert written.sentences[1].source_span(2, 4) == (7, 9)
+    assert written.sentences[1].source_span(3, 6) == (10, 13)
     assert written.sentences[1].target_span(0, 2) == (5, 7) and written.sentences[1].target_span(0, 3) is None
 
 
@@ -229,6 +228,8 @@ def test_parts_of_a_script_without_spaces_are_set_apart_from_what_they_surround(
     reading = read("访问https://example.org/了解更多。")
     assert reading.again(["x"]) == ["访问", "了解更多。"]
     assert reading.put_together(["x"], ["Visit", "to learn more."]).text == "Visit https://example.org/ to learn more."
+    written = read("我<b>爱</b>你{x}家", "html").put_together(["x"], ["I", "love", "you", "home"])
+    assert written.text == "I <b>love</b> you {x} home"
 
 
 def test_a_part_without_an_answer_stays_and_is_said() -> None:
@@ -244,7 +245,7 @@ def test_no_answer_leaves_the_text_and_is_said() -> None:
 
 
 def test_numbers_that_changed_are_said_where_they_stand() -> None:
-    written = read("All fine. 20 men came.").put_together(["Gut.", "30 Männer kamen."])
+    written = read("All fine! 20 men came.").put_together(["Gut!", "30 Männer kamen."])
     (notice,) = written.warnings
     assert (notice.kind, notice.message) == ("number", "20 became 30")
     assert written.text[notice.start : notice.end] == "30 Männer kamen."
@@ -289,9 +290,12 @@ def with_links(page: str, translation: str, pairs: Sequence[tuple[int, int]]) ->
     ("page", "translation", "pairs", "written"),
     [
         ("The <b>white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "La maison <b>blanche</b>"),
-        ("<b>The white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "La maison <b>blanche</b>"),
+        ("<b>White</b> house", "Maison blanche", [(1, 0), (0, 1)], "Maison <b>blanche</b>"),
+        ("The house is <b>white</b>", "Blanche est la maison", [(3, 0), (2, 1), (0, 2), (1, 3)], "<b>Blanche</b> est la maison"),
+        ("<i><b>White</b> house</i>", "Maison blanche", [(1, 0), (0, 1)], "<i>Maison <b>blanche</b></i>"),
+        ("<b>The white</b> house", "La maison blanche", [(0, 0), (2, 1), (1, 2)], "<b>La maison blanche</b>"),
         ("I see <a href='x'>the <i>red</i> car</a> now", "maintenant je vois la voiture rouge",
-         [(5, 0), (0, 1), (1, 2), (2, 3), (4, 4), (3, 5)], "maintenant je vois <a href='x'>la voiture <i>rouge</i></a>"),
+         [(5, 0), (0, 1), (1, 2), (2, 3), (4, 4), (3, 5)], "Maintenant je vois <a href='x'>la voiture <i>rouge</i></a>"),
         ("a <b>b</b> <i>c</i> d", "w z y x", [(0, 0), (3, 1), (2, 2), (1, 3)], "w z <i>y</i> <b>x</b>"),
         ("one <img src=a> two", "zwei eins", [(0, 1), (1, 0)], "<img src=a>zwei eins"),
         ("go <b></b> home", "nach hause gehen", [(1, 0), (1, 1), (0, 2)], "<b></b>nach hause gehen"),
@@ -303,9 +307,9 @@ def test_tags_go_with_their_words(page: str, translation: str, pairs: list[tuple
 
 
 def test_stray_links_do_not_tear_an_element_apart() -> None:
-    page, translation = "see <b>the big red dog</b> run there now", "a b c d e f g"
-    pairs = [(0, 0), (1, 1), (2, 2), (5, 3), (3, 4), (4, 5), (1, 6)]
-    assert with_links(page, translation, pairs).text == "a <b>b c d e f</b> g"
+    page, translation = "see <b>the big red dog</b> run there now", "a b c d e f g h i"
+    pairs = [(0, 0), (1, 1), (2, 2), (5, 3), (3, 4), (4, 5), (6, 6), (7, 7), (1, 8)]
+    assert with_links(page, translation, pairs).text == "a <b>b c d e f</b> g h i"
 
 
 def test_without_links_the_parts_are_looked_for_in_the_whole() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kente.api.demonstration import demo
     from kente.api.lecturing import experiments, lecture
     from kente.api.loading import load, translate_lines
-    from kente.api.texts import detector, translate_document
+    from kente.api.texts import detector, is_lowercase, translate_document
     from kente.api.training import TrainResult, resume, train
     from kente.api.using import evaluate, info, score, summary
 
@@ -28,6 +28,7 @@ __all__ = [
     "evaluate",
     "experiments",
     "info",
+    "is_lowercase",
     "lecture",
     "load",
     "report",
@@ -45,7 +46,7 @@ _HOMES = {
     "demonstration": ("demo",),
     "lecturing": ("experiments", "lecture"),
     "loading": ("load", "translate_lines"),
-    "texts": ("detector", "translate_document"),
+    "texts": ("detector", "is_lowercase", "translate_document"),
     "training": ("TrainResult", "resume", "train"),
     "using": ("evaluate", "info", "score", "summary"),
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kente.api.loading import translate_lines
 from kente.decode.translator import Translation, Translator
+from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run
 from kente.text.documents import LineNotice, WrittenDocument, open_document
@@ -23,6 +24,15 @@ def detector(runs: Iterable[Path | str], reporter: Reporter = SILENT) -> Detecto
     return Detector.combined(Run.open(run).languages(reporter).detector for run in runs)
 
 
+def is_lowercase(run: Path | str, reporter: Reporter = SILENT) -> bool:
+    """Whether a run learnt small letters only, as far as it knows."""
+    opened = Run.open(run)
+    try:
+        return opened.languages(reporter).lowercase
+    except RunError:
+        return False  # nothing is left of its corpus to learn that from
+
+
 def translate_document(
     translator: Translator,
     name: str,
@@ -35,7 +45,7 @@ def translate_document(
 ) -> WrittenDocument:
     """A .txt, .html, .po, .srt or .tsv file with its language translated and everything else as it was.
 
-    `column` is for .tsv; `lowercase` for models that learnt small letters only, as `Run.languages` knows.
+    `column` is for .tsv; `lowercase` for models that learnt small letters only (`is_lowercase`).
     """
     document = open_document(name, data, column=column, split=translator.split_sentences, lowercase=lowercase)
     sentences, tagged = document.sentences, document.tagged

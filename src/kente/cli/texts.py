@@ -74,11 +74,10 @@ def translate_file(arguments: argparse.Namespace, terminal: Terminal, options: d
     """One file in, one file of the same kind out."""
     from kente import api
     from kente.durable import replace_file
-    from kente.runs import Run
     from kente.text.documents import open_document
 
     data = arguments.file.read_bytes()
-    how = {"column": arguments.column or "1", "lowercase": Run.open(arguments.run).languages(terminal).lowercase}
+    how: dict[str, Any] = {"column": arguments.column or "1", "lowercase": api.is_lowercase(arguments.run, terminal)}
     open_document(str(arguments.file), data, **how)  # a wrong file is refused before a model is loaded
     translator = api.load(
         arguments.run, device=arguments.device, threads=arguments.threads, reporter=terminal, **options

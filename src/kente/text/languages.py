@@ -35,6 +35,10 @@ JUDGED = 600
 """Letters of a text that are looked at."""
 HELD_OUT = 10
 """Every so manieth line is not learnt from, but shows how well the language foretells itself."""
+OTHER_TEXTS = 0.35
+"""Bits a letter by which texts of other kinds than the corpus differ from it."""
+TOO_FAR = 3.0
+"""Times the usual deviation at which a text is as likely of no known language."""
 UNSEEN = 1 / 50_000  # probability of a letter nobody has seen: one of all there are
 LOWERCASE = 0.002  # share of capitals below which a text has none; a stray one is a slip
 
@@ -115,12 +119,6 @@ class Language:
             max(self.spread, other.spread),
             max(capitals) if capitals else None,
         )
-
-
-OTHER_TEXTS = 0.35
-"""Bits a letter by which texts of other kinds than the corpus differ from it."""
-TOO_FAR = 3.0
-"""Times the usual deviation at which a text is as likely of no known language."""
 
 
 @dataclass(frozen=True)

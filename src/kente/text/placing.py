@@ -98,7 +98,7 @@ def place_tags(
 
 def _nested(source: str, target: str, tags: Sequence[Tag]) -> _Node:
     """The sentence as a tree of elements; tags without a partner, and elements without text, are points."""
-    partner = _partners(tags)
+    partner = partners(tags)
     root = _Node(0, len(source), 0, len(target))
     open_nodes = [root]
     skip = -1
@@ -120,19 +120,22 @@ def _nested(source: str, target: str, tags: Sequence[Tag]) -> _Node:
     return root
 
 
-def _partners(tags: Sequence[Tag]) -> dict[int, int]:
+def partners(tags: Sequence[Tag]) -> dict[int, int]:
     """For each tag that has one, the number of the tag that opens or closes the same element; only elements that nest."""
     partner: dict[int, int] = {}
     waiting: list[int] = []
+    names = Counter[str]()
     for number, tag in enumerate(tags):
         if tag.kind == "open":
             waiting.append(number)
-        elif tag.kind == "close":
-            while waiting and tags[waiting[-1]].name != tag.name and any(tags[w].name == tag.name for w in waiting):
-                waiting.pop()  # was never closed
-            if waiting and tags[waiting[-1]].name == tag.name:
-                partner[number] = waiting.pop()
-                partner[partner[number]] = number
+            names[tag.name] += 1
+        elif tag.kind == "close" and names[tag.name]:
+            while True:
+                last = waiting.pop()
+                names[tags[last].name] -= 1
+                if tags[last].name == tag.name:
+                    break  # those before it were never closed
+            partner[number], partner[last] = last, number
     return partner
 
 
@@ -152,7 +155,7 @@ def _find(node: _Node, source: str, links: list[Link], complete: bool) -> bool:
         return False
     placed = []
     for place, tags in node.points:
-        where = _beside(place, node, source, links, complete)
+        where = _beside(place, tags[0].kind == "close", node, source, links, complete)
         if where is None:
             return False
         placed.append((_outside(where, node.elements), tags))
@@ -161,13 +164,16 @@ def _find(node: _Node, source: str, links: list[Link], complete: bool) -> bool:
 
 
 def _stretch(element: _Node, inside: _Node, links: list[Link]) -> Span | None:
-    """The stretch of target words with the largest surplus of words that come from the element; none if there is no surplus."""
-    best, best_span, surplus, low = 0.0, None, 0.0, 0
+    """The stretch of target words with the largest surplus of words that come from the element, the longest of several.
+
+    It begins and ends with such a word; None if there is no surplus.
+    """
+    best, best_span, surplus, low = 0.0, None, -1.0, 0
     for (start, end), own in _shares(element, inside, links):
-        if surplus <= 0:
+        if surplus < 0:
             surplus, low = 0.0, start
         surplus += own
-        if surplus > best:
+        if own > 0 and surplus >= best:
             best, best_span = surplus, (low, end)
     return best_span
 
@@ -182,8 +188,11 @@ def _shares(element: _Node, inside: _Node, links: list[Link]) -> Iterator[tuple[
         yield span, sum(cast) / len(cast)
 
 
-def _beside(place: int, node: _Node, source: str, links: list[Link], complete: bool) -> int | None:
-    """Where a point belongs: before what the next word became, else after what the last word became, inside the element it is in."""
+def _beside(place: int, closes: bool, node: _Node, source: str, links: list[Link], complete: bool) -> int | None:
+    """Where a point belongs, inside the element it is in: before what the next word became or after what the last one did.
+
+    A tag that closes goes by the last word if it can, any other by the next.
+    """
     if not source[node.start : place].strip():
         return node.low
     if not source[place : node.end].strip():
@@ -191,11 +200,12 @@ def _beside(place: int, node: _Node, source: str, links: list[Link], complete: b
     inside = [link for link in links if node.low <= link[2] and link[3] <= node.high]
     after = min((link for link in inside if link[0] >= place), key=lambda link: (link[0], link[2]), default=None)
     before = max((link for link in inside if link[1] <= place), key=lambda link: (link[1], link[3]), default=None)
+    found = []
     if after is not None and (complete or not _WORD.search(source, place, after[0])):
-        return after[2]
+        found.append(after[2])
     if before is not None and (complete or not _WORD.search(source, before[1], place)):
-        return before[3]
-    return None
+        found.append(before[3])
+    return found[-1 if closes else 0] if found else None
 
 
 def _outside(place: int, elements: list[_Node]) -> int:

@@ -6,12 +6,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from kente.text.case import is_shouted, lowered
 from kente.text.kept import blanked, kept_spans
 from kente.text.passages import Passage, Tag
+from kente.text.placing import partners
 from kente.text.sentences import Span, line_spans, sentence_spans
 
 _LEADING = ",;:.!?)]}»”’،؛؟、，；：。"  # of a part that is not the first: belongs to what stands before
@@ -58,12 +60,17 @@ class Unit:
     page: Span
     kept: tuple[Kept, ...] = ()
     tags: tuple[Tag, ...] = ()
-    """Tags inside the sentence; their places count its letters."""
+    """Tags inside the sentence, or at its edge if their partner is inside; their places count its letters."""
     shouted: bool = False
 
     @property
     def kept_spans(self) -> list[Span]:
         return [(kept.start, kept.end) for kept in self.kept]
+
+    @cached_property
+    def kept_edges(self) -> frozenset[int]:
+        """Where something kept begins or ends inside the sentence."""
+        return frozenset(edge for span in self.kept_spans for edge in span) - {0, len(self.text)}
 
     @property
     def is_attribute(self) -> bool:
@@ -105,10 +112,9 @@ class Unit:
 
 def units_of(passage: Passage, *, split: bool, lowercase: bool) -> Iterator[Unit]:
     """The sentences (or, without `split`, the lines) of a passage that hold something to translate."""
-    text = passage.text
+    text, edges = passage.text, _Edges(passage)
     kept = _kept_of(passage)
     starts = [one.start for one in kept]
-    places = [tag.place for tag in passage.tags]
     for start, end in _never_inside(sentence_spans(text) if split else line_spans(text), kept):
         own = [
             one._replace(start=one.start - start, end=one.end - start)
@@ -120,11 +126,33 @@ def units_of(passage: Passage, *, split: bool, lowercase: bool) -> Iterator[Unit
             continue
         shouted = is_shouted(plain, spans)
         asked = lowered(plain, spans, capital=not lowercase) if shouted or lowercase else plain
-        tags = passage.tags[bisect_right(places, start) : bisect_left(places, end)]
         page_start = own[0].page_start if own and own[0].start == 0 else passage.starts[start]
         page_end = own[-1].page_end if own and own[-1].end == end - start else passage.ends[end - 1]
+        tags = edges.tags(start, end)
+        if tags:
+            page_start, page_end = min(page_start, tags[0].start), max(page_end, tags[-1].end)
         moved = tuple(replace(tag, place=tag.place - start) for tag in tags)
         yield Unit(passage, start, end, plain, asked, (page_start, page_end), tuple(own), moved, shouted)
+
+
+class _Edges:
+    """Which tags of a passage belong to which sentence, asked from left to right."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.all, self.places = passage.tags, [tag.place for tag in passage.tags]
+        self.partner = partners(passage.tags)
+        self.given = 0
+
+    def tags(self, start: int, end: int) -> list[Tag]:
+        """Tags between letters of [start, end), and those at its edges whose partners are such; elements around all of it are not."""
+        first, last = bisect_right(self.places, start), bisect_left(self.places, end)
+        inside = range(first, last)
+        leading = range(max(self.given, bisect_left(self.places, start)), first)
+        first = next((number for number in leading if self.partner.get(number, -1) in inside), first)
+        trailing = range(last, bisect_right(self.places, end))
+        last = 1 + max((n for n in trailing if self.partner.get(n, -1) in range(first, last)), default=last - 1)
+        self.given = max(self.given, last)
+        return list(self.all[first:last])
 
 
 def _kept_of(passage: Passage) -> list[Kept]:

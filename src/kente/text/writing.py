@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from kente.text.answers import Answer, fitted
@@ -103,6 +104,13 @@ class Writer:
             start, before = answer.unit.page[1], answer
         self._put(self.page[start:end])
 
+    def _copy_of(self, unit: Unit, start: int, end: int) -> None:
+        """A stretch of a sentence as it stands; inside an attribute there are no others."""
+        if unit.is_attribute:
+            self._put(self.page[start:end])
+        else:
+            self._copy(start, end)
+
     def _glue(self, before: Answer | None, answer: Answer) -> None:
         """A space between sentences that have none in the source, because its script needs none, if that of the target does."""
         if before is None or before.unit.passage is not answer.unit.passage or before.unit.end != answer.unit.start:
@@ -125,7 +133,7 @@ class Writer:
         letters: Sequence[Span] | None = None
         messages: list[tuple[Kind, str]] = list(_judged(answer))
         if answer.left:
-            self._copy(*answer.unit.page)
+            self._copy_of(answer.unit, *answer.unit.page)
             if answer.unchanged:
                 letters = self._unmoved(answer.unit, start)
         elif answer.parts is not None and not answer.place_by_parts():
@@ -153,6 +161,11 @@ class Writer:
         )
         tags = answer.tags if answer.tags is not None else spread_tags(unit.text, text, unit.tags)
         fixed = {span[0]: kept for kept, span in answer.kept_pairs() if kept.fixed}
+        written = [escaped(letter, unit.passage.escape) for letter in letters]
+        if not tags and not fixed:  # nearly always
+            begins = accumulate(map(len, written), initial=self.length)
+            self._put("".join(written))
+            return list(pairwise(begins))
         places: list[Span] = []
         waiting = 0
         while len(places) <= len(text):
@@ -166,42 +179,41 @@ class Writer:
             if kept is not None:
                 self._copy(kept.page_start, kept.page_end)
             else:
-                self._put(escaped(letters[place], unit.passage.escape))
+                self._put(written[place])
             places += [(begin, self.length)] * (kept.end - kept.start if kept else 1)
         return places
 
     def _in_parts(self, answer: Answer) -> Iterator[tuple[Kind, str]]:
         """What stands between the parts as it is, and their translations."""
         unit, translations = answer.unit, iter(answer.parts or ())
+        starts = [kept.start for kept in unit.kept]
+        gap = ""  # a space that the last part needs behind it, and behind the tags that close there
         if not (answer.lost or answer.added):
             yield "parts", "translated in parts, to keep tags in their places"
         for piece in answer.pieces:
+            if isinstance(piece, Asked) or not self.page.startswith("</", piece.start):
+                self._put(gap)
+                gap = ""
             if isinstance(piece, Copied):
-                self._copy(*piece)
+                self._copy_of(unit, *piece)
                 continue
             source = unit.text[piece.start : piece.end]
             part = fitted(source, next(translations), answer.text)
             if not part:
-                self._copy(*unit.page_span(*piece))
+                self._copy_of(unit, *unit.page_span(*piece))
                 yield "untranslated", f"the model gave no answer to {source!r}; it stands as it was"
                 continue
-            inside = [(start - piece.start, end - piece.start) for start, end in unit.kept_spans]
-            inside = [(start, end) for start, end in inside if start >= 0 and end <= len(source)]
+            own = unit.kept[bisect_left(starts, piece.start) : bisect_left(starts, piece.end)]
+            inside = [(kept.start - piece.start, kept.end - piece.start) for kept in own]
             kept = [source[start:end] for start, end in inside]
             kept_at = places_of(kept, part)
             yield from (("lost", f"{item} is not in the translation") for item in compare_kept(kept, part)[0])
             yield from (("number", text) for text in compare_numbers(blanked(source, inside), blanked(part, kept_at)))
-            self._part(unit, piece, part, kept_at, inside)
+            gap = self._part(unit, piece, part, kept_at, inside)
 
-    def _part(self, unit: Unit, piece: Asked, part: str, kept_at: list[Span], inside: list[Span]) -> None:
-        """One translated part, with a space on either side where the source's script has none and the target's needs one."""
+    def _part(self, unit: Unit, piece: Asked, part: str, kept_at: list[Span], inside: list[Span]) -> str:
+        """One translated part, after a space where the source's script has none and the target's needs one; returns the space it needs behind."""
         text, (start, end) = unit.text, piece
-        first, last = (
-            bool(_UNSPACED.match(text[place])) and letter.isalnum() and not _UNSPACED.match(letter)
-            for place, letter in ((start, part[0]), (end - 1, part[-1]))
-        )
-        if first and start and not text[start - 1].isspace() and self._last().isalnum():
-            self._put(" ")
         letters = dressed(
             part,
             kept_at,
@@ -211,9 +223,16 @@ class Writer:
             lowercase=self.lowercase,
             begins=start == 0,
         )
-        self._put(escaped("".join(letters), unit.passage.escape))
-        if last and end < len(text) and text[end].isalnum():
+        if _needs_space(text[start], part[0]) and start in unit.kept_edges and not self._last().isspace():
             self._put(" ")
+        self._put(escaped("".join(letters), unit.passage.escape))
+        followed = end in unit.kept_edges or text[end : end + 1].isalnum()
+        return " " if followed and _needs_space(text[end - 1], part[-1]) else ""
+
+
+def _needs_space(source: str, target: str) -> bool:
+    """Whether a letter of a script without spaces became one of a script that has them."""
+    return bool(_UNSPACED.match(source)) and target.isalnum() and not _UNSPACED.match(target)
 
 
 def _judged(answer: Answer) -> Iterator[tuple[Kind, str]]:
