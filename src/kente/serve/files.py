@@ -88,7 +88,7 @@ class Files:
     async def progress(self, job: Job) -> AsyncGenerator[tuple[int, int] | tuple[str, str]]:
         """(sentences done, of how many) as it goes on, and at the end what `translate` gives."""
         news: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
-        task = asyncio.ensure_future(self.translate(job, news.put))
+        task = asyncio.ensure_future(self.translate(job, lambda done, of: news.put((done, of))))
         try:
             while not task.done():
                 waiting = asyncio.ensure_future(news.get())
