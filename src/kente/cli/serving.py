@@ -91,7 +91,8 @@ def serve(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError(
             f"{len(arguments.runs)} runs but {len(arguments.languages)} times --languages; give it once for each run, in their order"
         )
-    codes = [codes_of(text) for text in arguments.languages] or [None] * len(arguments.runs)
+    codes: list[tuple[str, str] | None] = [codes_of(text) for text in arguments.languages]
+    codes = codes or [None] * len(arguments.runs)
     runs = [served(path, code, terminal) for path, code in zip(arguments.runs, codes, strict=True)]
     pairs, detectors = [pair for pair, _ in runs], [known for _, known in runs if known is not None]
     detector = Detector.combined(detectors) if len(detectors) == len(pairs) else None

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 HEAD_BYTES = 65_536
 """Of a request's line and headers at most."""
 LOOK = 1.0
-"""Seconds between two looks at the connections."""
+"""Seconds between two looks at the connections at most."""
 
 
 def canned(status: str, message: str, *headers: str) -> bytes:
@@ -99,7 +99,7 @@ class Guard:
     async def watch(self, connections: Callable[[], Iterable[Any]]) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(min(LOOK, self.seconds / 4))
             for connection in list(connections()):
                 connection.look(loop.time())
 

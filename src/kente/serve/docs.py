@@ -102,7 +102,7 @@ def _kind(schema: Json) -> str:
         return f"list of {_kind(schema['items'])}"
     words = {"string": "text", "integer": "whole number", "boolean": "true or false", "null": "null", "array": "list"}
     kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(words.get(one, one) for one in kinds)
+    return " or ".join(words.get(one, str(one)) for one in kinds)
 
 
 def _status(status: str) -> str:

@@ -31,4 +31,4 @@ vi Vietnamese; vo Volapük; wa Walloon; war Waray; wo Wolof; wol Wolof; xh Xhosa
 za Zhuang; zh Chinese; zu Zulu; zul Zulu; zza Zaza
 """
 
-NAMES: dict[str, str] = dict(entry.strip().split(" ", 1) for entry in _TABLE.replace("\n", " ").split(";"))  # type: ignore[misc]
+NAMES: dict[str, str] = dict(entry.strip().split(" ", 1) for entry in _TABLE.replace("\n", " ").split(";"))

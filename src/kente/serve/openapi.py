@@ -168,7 +168,7 @@ class Writer:
         self.target = _text("The code of the language it should be in.", enum=translators.targets)
         self.pairs = [{"properties": {"source": {"const": s}, "target": {"const": t}}} for s, t in pairs]
         self.auto = [{"properties": {"source": {"const": AUTO}}}]
-        self.key = {"type": ["string", "null"], "description": "An API key, where keys are wanted."}
+        self.key: Json = {"type": ["string", "null"], "description": "An API key, where keys are wanted."}
         self.q = _text("The text.", maxLength=settings.characters, examples=["Good morning."])
 
     def _asked(self, spelt: bool, rich: bool = False, several: bool = True) -> Json:

@@ -37,7 +37,7 @@ def _operation(operation: Json) -> Json:
         ]
     for status, response in operation["responses"].items():
         answer = {"description": response["description"]}
-        described = next(iter(response.get("content", {}).values()), {})
+        described: Json = next(iter(response.get("content", {}).values()), {})
         if "schema" in described:
             answer["schema"] = _schema(described["schema"])
         made["responses"][status] = answer
