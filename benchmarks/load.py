@@ -1,72 +1,31 @@
 """A client that costs little and asks on time: requests leave when they are due, whether or not earlier ones were answered (open loop).
 
-HTTP/1.1 on kept connections, written and read by hand: a library's client would need more of the processor than the server does.
+HTTP/1.1 on kept connections, by hand on plain sockets: it shares the machine with the server, and a library's client, or asyncio,
+would take more of it than the server does.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
+import select
+import socket
 import time
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 MOST_CONNECTIONS = 900
 """Below what a server takes; a request that finds none free opens one, and beyond this many counts as not sent."""
+PATIENCE = 60.0
+"""Seconds that answers are waited for when the last request has left."""
 
 
 def request_bytes(host: str, port: int, path: str, body: dict[str, Any]) -> bytes:
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     return head.encode() + data
-
-
-class Connection(asyncio.Protocol):
-    """One connection, one request at a time."""
-
-    def __init__(self) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.answer: asyncio.Future[tuple[int, bool]] | None = None
-        self.open = True
-        self._data = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        head, mark, rest = self._data.partition(b"\r\n\r\n")
-        if not mark:
-            return
-        low = head.lower()
-        found = low.find(b"content-length:")
-        length = int(low[found + 15 :].split(b"\r\n", 1)[0]) if found >= 0 else 0
-        if len(rest) < length or self.answer is None or self.answer.done():
-            return
-        self._data = b""
-        if b"connection: close" in low:
-            self.close()
-        self.answer.set_result((int(head[9:12]), b"retry-after:" in low))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.open = False
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_exception(ConnectionError("closed without an answer"))
-
-    def ask(self, request: bytes) -> asyncio.Future[tuple[int, bool]]:
-        assert self.transport is not None
-        self._data = b""
-        self.answer = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        return self.answer
-
-    def close(self) -> None:
-        self.open = False
-        if self.transport is not None:
-            self.transport.close()
 
 
 @dataclass
@@ -82,11 +41,6 @@ class Outcomes:
     lag: list[float] = field(default_factory=list)
     """Seconds by which requests left late: beyond a few milliseconds, it is the client that is too slow."""
 
-    def add(self, status: int, seconds: float, retry_after: bool) -> None:
-        self.answers[str(status)] += 1
-        self.times.setdefault(status, []).append(seconds)
-        self.without_retry_after += status == 503 and not retry_after
-
     def rate(self, status: int = 200) -> float:
         return self.answers[str(status)] / self.seconds if self.seconds else 0.0
 
@@ -100,127 +54,207 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
+class Asking:
+    """A connection with a request on its way."""
+
+    __slots__ = ("data", "sent", "socket")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket, self.sent, self.data = connection, 0.0, b""
+
+
 class Client:
-    """Asks one server."""
+    """Asks one server, from one thread."""
 
     def __init__(self, host: str, port: int, requests: Sequence[bytes]) -> None:
-        self.host, self.port, self.requests = host, port, requests
-        self.idle: deque[Connection] = deque()
-        self.connections = 0
+        self.address, self.requests = (host, port), requests
+        self.idle: list[Asking] = []
+        self.busy: dict[int, Asking] = {}
+        self._epoll = select.epoll()
         self._next = 0
 
-    def request(self) -> bytes:
+    def close(self) -> None:
+        for one in (*self.idle, *self.busy.values()):
+            one.socket.close()
+        self._epoll.close()
+
+    # ------------------------------------------------------------ one request
+
+    def send(self, outcomes: Outcomes) -> bool:
+        """Let the next request leave; False if it could not."""
+        one = (
+            self.idle.pop() if self.idle else self._connect(outcomes)
+        )  # the last one used is the least likely to be closed just now
+        if one is None:
+            return False
         self._next += 1
-        return self.requests[self._next % len(self.requests)]
-
-    async def _connection(self) -> Connection:
-        while self.idle:
-            connection = self.idle.pop()  # the last one used is the least likely to be closed by the server just now
-            if connection.open:
-                return connection
-            self.connections -= 1
-        if self.connections >= MOST_CONNECTIONS:
-            raise OverflowError("no connection left")
-        self.connections += 1
+        one.data, one.sent = b"", time.perf_counter()
+        self.busy[one.socket.fileno()] = one
         try:
-            _, made = await asyncio.get_running_loop().create_connection(Connection, self.host, self.port)
+            one.socket.send(self.requests[self._next % len(self.requests)])  # small: it goes out whole
         except OSError:
-            self.connections -= 1
-            raise
-        return made
+            self._lost(one, outcomes)
+            return False
+        return True
 
-    async def once(self, outcomes: Outcomes) -> int:
-        """One request; its status, or 0."""
-        try:
-            connection = await self._connection()
-        except OverflowError:
+    def _connect(self, outcomes: Outcomes) -> Asking | None:
+        if len(self.busy) >= MOST_CONNECTIONS:
             outcomes.answers["not sent"] += 1
-            return 0
+            return None
+        try:
+            connection = socket.create_connection(self.address, timeout=5)
         except OSError:
             outcomes.answers["no connection"] += 1
-            return 0
-        began = time.perf_counter()
-        try:
-            status, retry_after = await connection.ask(self.request())
-        except ConnectionError:
+            return None
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._epoll.register(connection, select.EPOLLIN | select.EPOLLRDHUP)
+        return Asking(connection)
+
+    def _lost(self, one: Asking, outcomes: Outcomes) -> None:
+        """A connection that ended; if something was asked on it, it stays unanswered."""
+        if self.busy.pop(one.socket.fileno(), None) is not None:
             outcomes.answers["no answer"] += 1
-            self.connections -= 1
+        else:
+            self.idle.remove(one)
+        self._epoll.unregister(one.socket)
+        one.socket.close()
+
+    def listen(self, outcomes: Outcomes, wait: float) -> int:
+        """Take the answers that come within so many seconds, or at least those that are there; how many."""
+        found = 0
+        for number, event in self._epoll.poll(max(0.0, wait)):
+            one = self.busy.get(number)
+            if one is None:
+                one = next(idle for idle in self.idle if idle.socket.fileno() == number)
+                self._lost(one, outcomes)
+                continue
+            try:
+                data = one.socket.recv(65536)
+            except OSError:
+                data = b""
+            if data:
+                found += self._heard(one, data, outcomes)
+            elif event:
+                self._lost(one, outcomes)
+        return found
+
+    def _heard(self, one: Asking, data: bytes, outcomes: Outcomes) -> int:
+        one.data += data
+        head, mark, rest = one.data.partition(b"\r\n\r\n")
+        if not mark:
             return 0
-        outcomes.add(status, time.perf_counter() - began, retry_after)
-        self.idle.append(connection)
-        return status
+        low = head.lower()
+        begin = low.find(b"content-length:")
+        length = int(low[begin + 15 :].split(b"\r\n", 1)[0]) if begin >= 0 else 0
+        if len(rest) < length:
+            return 0
+        status = int(head[9:12])
+        outcomes.answers[str(status)] += 1
+        outcomes.times.setdefault(status, []).append(time.perf_counter() - one.sent)
+        outcomes.without_retry_after += status == 503 and b"retry-after:" not in low
+        del self.busy[one.socket.fileno()]
+        if b"connection: close" in low:
+            self._epoll.unregister(one.socket)
+            one.socket.close()
+        else:
+            self.idle.append(one)
+        return 1
 
-    async def closed_loop(self, seconds: float, at_once: int) -> Outcomes:
-        """So many clients, each asking again as soon as it was answered."""
-        outcomes, end = Outcomes(), time.perf_counter() + seconds
+    # ------------------------------------------------------------ many
 
-        async def one() -> None:
-            while time.perf_counter() < end:
-                if await self.once(outcomes) != 200:
-                    await asyncio.sleep(0.05)
-
-        began = time.perf_counter()
-        await asyncio.gather(*(one() for _ in range(at_once)))
+    def closed_loop(self, seconds: float, at_once: int) -> Outcomes:
+        """So many clients, each asking again as soon as it was answered; after a refusal, a little later."""
+        outcomes, began = Outcomes(), time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            refused = outcomes.answers["503"]
+            while len(self.busy) < at_once and self.send(outcomes):
+                pass
+            self.listen(outcomes, 0.05)
+            if outcomes.answers["503"] > refused:
+                time.sleep(0.005)
         outcomes.seconds = time.perf_counter() - began
+        self._rest(outcomes)
         return outcomes
 
-    async def open_loop(self, seconds: float, rate: float, stop: asyncio.Event | None = None) -> Outcomes:
-        """So many requests a second, evenly; answers are waited for at the end."""
-        outcomes, tasks = Outcomes(), set[asyncio.Task[int]]()
-        began = time.perf_counter()
+    def open_loop(self, seconds: float, rate: float, tick: Callable[[float], None] = lambda now: None) -> Outcomes:
+        """So many requests a second, evenly; answers are waited for at the end. `tick(seconds so far)` is called now and then."""
+        outcomes, began = Outcomes(), time.perf_counter()
         for number in range(int(seconds * rate)):
             due = began + number / rate
-            wait = due - time.perf_counter()
-            if wait > 0.001 or number % 50 == 0:  # let answers be read even when there is no time left
-                await asyncio.sleep(max(0.0, wait))
-            outcomes.lag.append(max(0.0, time.perf_counter() - due))
-            if stop is not None and stop.is_set():
-                break
-            task = asyncio.ensure_future(self.once(outcomes))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+            while True:
+                now = time.perf_counter()
+                self.listen(outcomes, due - now)
+                if now >= due:
+                    break
+            outcomes.lag.append(now - due)
+            self.send(outcomes)
+            tick(now - began)
         outcomes.seconds = time.perf_counter() - began
-        if tasks:
-            await asyncio.wait(list(tasks), timeout=60)
+        self._rest(outcomes)
         return outcomes
 
-    def close(self) -> None:
-        while self.idle:
-            self.idle.pop().close()
+    def one_by_one(self, count: int) -> Outcomes:
+        """Each request when the one before it was answered."""
+        outcomes, began = Outcomes(), time.perf_counter()
+        for _ in range(count):
+            self.send(outcomes)
+            self._rest(outcomes)
+        outcomes.seconds = time.perf_counter() - began
+        return outcomes
+
+    def _rest(self, outcomes: Outcomes) -> None:
+        end = time.perf_counter() + PATIENCE
+        while self.busy and time.perf_counter() < end:
+            self.listen(outcomes, 0.5)
 
 
 # ---------------------------------------------------------------- slow clients
 
+HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n"
 
-async def held(host: str, port: int, how: str, patience: float) -> float:
-    """Seconds after which a server cut off a client that is slow in some way; the patience if it did not.
+
+class Slow:
+    """Clients that keep a server waiting, all in one thread, and when each was cut off.
 
     silent: says nothing. head: a byte of a head each second. body: a byte of a body each second. reader: asks much, and takes no answer.
     """
-    began = time.perf_counter()
-    reader, writer = await asyncio.open_connection(host, port, limit=1)
-    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n"
-    try:
-        if how == "reader":
-            writer.transport.pause_reading()  # type: ignore[attr-defined]
-            with contextlib.suppress(ConnectionError):
-                writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
-        elif how == "body":
-            writer.write(head + b"\r\n")
-        while time.perf_counter() - began < patience:
-            if how == "reader":
-                await asyncio.sleep(0.5)
-                writer.write(b"\r\n")
-                if writer.transport.is_closing():
-                    break
-                continue
+
+    def __init__(self, host: str, port: int, counts: dict[str, int]) -> None:
+        self.open: dict[socket.socket, tuple[str, float]] = {}
+        self.cut: dict[str, list[float]] = {how: [] for how in counts}
+        for how, count in counts.items():
+            for _ in range(count):
+                one = socket.create_connection((host, port), timeout=5)
+                one.setblocking(False)
+                self.open[one] = (how, time.perf_counter())
+                if how == "body":
+                    one.send(HEAD + b"\r\n")
+                if how == "reader":
+                    with contextlib.suppress(OSError):
+                        one.send(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 1500)
+
+    def step(self) -> None:
+        """What they do once a second."""
+        for one, (how, since) in list(self.open.items()):
+            if self._gone(one, how):
+                self.cut[how].append(time.perf_counter() - since)
+                del self.open[one]
+                one.close()
+
+    def _gone(self, one: socket.socket, how: str) -> bool:
+        try:
             if how in ("head", "body"):
-                writer.write(b"X")
-            with contextlib.suppress(TimeoutError):
-                if not await asyncio.wait_for(reader.read(65536), 1.0):
-                    break
-    except (ConnectionError, OSError):
-        pass
-    finally:
-        writer.transport.abort()
-    return time.perf_counter() - began
+                one.send(b"X")
+            if how == "reader":  # taking nothing, it learns of its end only from the system
+                return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)) or _state(one) not in (1,)
+            return one.recv(65536) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def _state(one: socket.socket) -> int:
+    """Of a TCP connection: 1 is established."""
+    return one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]

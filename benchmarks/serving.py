@@ -11,21 +11,20 @@ The client shares the processor with the server, as it says: on two cores it tak
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Client, Outcomes, held, quantile, request_bytes
+from benchmarks.load import Client, Outcomes, Slow, quantile, request_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("capacity", "load", "slow", "stop", "latency")
@@ -109,37 +108,28 @@ def client(target: Target, texts: Sequence[str], pair: tuple[str, str]) -> Clien
 # ---------------------------------------------------------------- loads
 
 
-async def capacity(asking: Client, seconds: float) -> float:
+def capacity(asking: Client, seconds: float) -> float:
     """Answers a second when there are always some requests waiting."""
-    await asking.closed_loop(min(5.0, seconds), AT_ONCE)  # warm
-    found = await asking.closed_loop(seconds, AT_ONCE)
-    return found.rate()
+    asking.closed_loop(min(5.0, seconds), AT_ONCE)  # warm
+    return asking.closed_loop(seconds, AT_ONCE).rate()
 
 
 class Memory:
-    """The most a server holds while something goes on."""
+    """The most a server holds while something goes on; looked at twice a second."""
 
     def __init__(self, target: Target) -> None:
-        self.target, self.most = target, 0
+        self.target, self.most, self._next = target, target.resident(), 0.0
 
-    async def __aenter__(self) -> Memory:
-        self._task = asyncio.ensure_future(self._watch())
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._task.cancel()
-
-    async def _watch(self) -> None:
-        while True:
-            self.most = max(self.most, self.target.resident())
-            await asyncio.sleep(0.5)
+    def __call__(self, now: float) -> None:
+        if now >= self._next:
+            self.most, self._next = max(self.most, self.target.resident()), now + 0.5
 
 
-async def load(target: Target, asking: Client, rate: float, seconds: float) -> dict[str, Any]:
-    async with Memory(target) as memory:
-        found = await asking.open_loop(seconds, rate)
-    await asyncio.sleep(1)
-    after = await asking.closed_loop(3, 4)  # is it back to normal?
+def load(target: Target, asking: Client, rate: float, seconds: float) -> dict[str, Any]:
+    memory = Memory(target)
+    found = asking.open_loop(seconds, rate, memory)
+    time.sleep(1)
+    after = asking.closed_loop(3, 4)  # is it back to normal?
     return {**described(found), "resident": memory.most, "offered": round(rate, 1), "after": described(after)}
 
 
@@ -157,33 +147,42 @@ def described(found: Outcomes) -> dict[str, Any]:
     }
 
 
-async def slow(target: Target, asking: Client, rate: float) -> dict[str, Any]:
+def slow(target: Target, asking: Client, rate: float) -> dict[str, Any]:
     """Slow clients of each kind at once, while ordinary ones ask at half the capacity."""
-    before = await asking.open_loop(10, rate / 2)
-    clients = [held(target.host, target.port, how, 30.0) for how, count in SLOW.items() for _ in range(count)]
-    kinds = [how for how, count in SLOW.items() for _ in range(count)]
-    during, *cut = await asyncio.gather(asking.open_loop(15, rate / 2), *clients)
-    longest = {how: round(max(s for s, kind in zip(cut, kinds, strict=True) if kind == how), 1) for how in SLOW}
-    return {"cut_off_after": longest, "before": described(before), "during": described(during)}
+    before = asking.open_loop(10, rate / 2)
+    clients, stepped = Slow(target.host, target.port, SLOW), [0.0]
+
+    def tick(now: float) -> None:
+        if now >= stepped[0]:
+            clients.step()
+            stepped[0] = now + 1
+
+    during = asking.open_loop(20, rate / 2, tick)
+    return {
+        "cut_off_after": {how: round(max(times), 1) for how, times in clients.cut.items() if times},
+        "never_cut_off": dict(Counter(how for how, _ in clients.open.values())),
+        "before": described(before),
+        "during": described(during),
+    }
 
 
-async def stop(target: Target, asking: Client, rate: float) -> dict[str, Any]:
+def stop(target: Target, asking: Client, rate: float) -> dict[str, Any]:
     """SIGTERM in the middle of twice the capacity."""
     assert target.process is not None and target.log is not None
-    asked = asyncio.ensure_future(asking.open_loop(6, 2 * rate))
-    await asyncio.sleep(3)
-    before = _answered(target.log)
-    os.kill(target.pid, signal.SIGTERM)
-    began = time.perf_counter()
-    found = await asked
-    code = await asyncio.to_thread(target.process.wait, 60)
-    answered = _answered(target.log) - before
+    before, signalled = _answered(target.log), list[float]()
+
+    def tick(now: float) -> None:
+        if now > 3 and not signalled:
+            os.kill(target.pid, signal.SIGTERM)
+            signalled.append(time.perf_counter())
+
+    found = asking.open_loop(6, 2 * rate, tick)
+    code = target.process.wait(60)
     return {
         "answers": dict(found.answers),
-        "answered_by_server": _answered(target.log),
-        "answered_after_signal": answered,
+        "answered_by_server": _answered(target.log) - before,
         "exit_code": code,
-        "seconds_to_end": round(time.perf_counter() - began, 1),
+        "seconds_to_end": round(time.perf_counter() - signalled[0], 1),
     }
 
 
@@ -197,7 +196,7 @@ def _answered(log: Path) -> int:
 # ---------------------------------------------------------------- one sentence
 
 
-async def latency(target: Target, run: Path, texts: Sequence[str], pair: tuple[str, str]) -> dict[str, Any]:
+def latency(target: Target, run: Path, texts: Sequence[str], pair: tuple[str, str]) -> dict[str, Any]:
     """One short sentence over HTTP, and the bare engine on the same ones, in turns."""
     from kente import load as load_run
 
@@ -205,57 +204,51 @@ async def latency(target: Target, run: Path, texts: Sequence[str], pair: tuple[s
     translator = load_run(run)
     translator.translate(short[0])
     asking = client(target, short, pair)
+    asking.one_by_one(20)
     over_http: list[float] = []
     bare: list[float] = []
     for _ in range(5):
-        outcomes = Outcomes()
-        for _ in short:
-            await asking.once(outcomes)
-        over_http += outcomes.times[200]
+        over_http += asking.one_by_one(len(short)).times[200]
         for text in short:
             began = time.perf_counter()
             translator.translate(text)
             bare.append(time.perf_counter() - began)
     asking.close()
     sides = {"http": over_http, "engine": bare}
-    answer = {
+    shares = {"p50": 0.5, "p99": 0.99}
+    found = {
         f"{side}_{name}": round(1000 * quantile(times, share), 2)
         for side, times in sides.items()
-        for name, share in (("p50", 0.5), ("p99", 0.99))
+        for name, share in shares.items()
     }
-    added = [one - other for one, other in zip(over_http, bare, strict=True)]
-    return {
-        **answer,
-        "added_p50": round(answer["http_p50"] - answer["engine_p50"], 2),
-        "added_median": round(1000 * statistics.median(added), 2),
-    }
+    return {**found, "added_p50": round(found["http_p50"] - found["engine_p50"], 2)}
 
 
 # ---------------------------------------------------------------- all of it
 
 
-async def measure(target: Target, run: Path, parts: Sequence[str], seconds: float) -> dict[str, Any]:
+def measure(target: Target, run: Path, parts: Sequence[str], seconds: float) -> dict[str, Any]:
     texts, pair = sentences(run), languages(run)
     asking = client(target, texts, pair)
     results: dict[str, Any] = {"server": target.name, "sentences": len(texts)}
     if "latency" in parts:
-        results["latency"] = await latency(target, run, texts, pair)
+        results["latency"] = latency(target, run, texts, pair)
         show("latency", results["latency"])
     if {"capacity", "load", "slow", "stop"} & set(parts):
         results["resident_before"] = target.resident()
-        results["capacity"] = rate = round(await capacity(asking, min(20.0, seconds)), 1)
+        results["capacity"] = rate = round(capacity(asking, min(20.0, seconds)), 1)
         results["resident_at_capacity"] = target.resident()
         show("capacity", f"{rate} sentences/s")
         if "load" in parts:
             results["load"] = {}
             for times in LOADS:
-                results["load"][str(times)] = await load(target, asking, times * rate, seconds)
+                results["load"][str(times)] = load(target, asking, times * rate, seconds)
                 show(f"{times}x", results["load"][str(times)])
         if "slow" in parts:
-            results["slow"] = await slow(target, asking, rate)
+            results["slow"] = slow(target, asking, rate)
             show("slow", results["slow"])
         if "stop" in parts and target.process is not None:
-            results["stop"] = await stop(target, asking, rate)
+            results["stop"] = stop(target, asking, rate)
             show("stop", results["stop"])
     asking.close()
     return results
@@ -279,7 +272,8 @@ def verdicts(results: dict[str, Any]) -> list[str]:
         ]
     if "slow" in results:
         found = results["slow"]
-        lines.append(f"slow clients cut off after at most {max(found['cut_off_after'].values())} s")
+        longest = max(found["cut_off_after"].values(), default=float("nan"))
+        lines.append(f"slow clients cut off after at most {longest} s; never: {found['never_cut_off'] or 'none'}")
         lines.append(f"meanwhile, p99 of others: {found['before']['p99']} -> {found['during']['p99']} ms")
     if "stop" in results:
         found = results["stop"]
@@ -308,16 +302,16 @@ def main() -> None:
     parts = given.only.split(",")
     if given.peer is None:
         with kente(given.run, folder) as target:
-            results = asyncio.run(measure(target, given.run, parts, given.seconds))
+            results = measure(target, given.run, parts, given.seconds)
     elif given.peer == "libretranslate":
         from benchmarks.peers.libretranslate import libretranslate
 
         with libretranslate(given.run, folder) as target:
-            results = asyncio.run(measure(target, given.run, parts, given.seconds))
+            results = measure(target, given.run, parts, given.seconds)
     else:
         host, port = given.peer.removeprefix("http://").rstrip("/").rsplit(":", 1)
         target = Target(given.peer, host, int(port), given.pid)
-        results = asyncio.run(measure(target, given.run, parts, given.seconds))
+        results = measure(target, given.run, parts, given.seconds)
     print("\n".join(["", *verdicts(results)]))
     given.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -1,8 +1,9 @@
-"""Connections that cannot be held for nothing.
+"""Connections that cannot be held for nothing, and refusals that cost next to nothing.
 
 uvicorn waits for a request's head and body, and for an answer to be taken, as long as a client likes. Here every connection is looked at
 once a second, and cut when a request takes too long to arrive, when an answer is not taken, or when its head is too large; and there are
-only so many at once.
+only so many at once. What is refused for want of room is refused here, as bytes, before anything is made of the request: under ten times
+the load that can be served, nine of ten requests are.
 """
 
 from __future__ import annotations
@@ -20,17 +21,11 @@ LOOK = 1.0
 """Seconds between two looks at the connections at most."""
 
 
-def canned(status: str, message: str, *headers: str) -> bytes:
-    """A whole answer in bytes, after which the connection closes."""
+def canned(status: str, message: str, *headers: str, close: bool = True) -> bytes:
+    """A whole answer in bytes, after which the connection closes unless told otherwise."""
     body = json.dumps({"error": message}).encode()
-    head = [
-        f"HTTP/1.1 {status}",
-        "content-type: application/json",
-        f"content-length: {len(body)}",
-        *headers,
-        "connection: close",
-    ]
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+    head = [f"HTTP/1.1 {status}", "content-type: application/json", f"content-length: {len(body)}", *headers]
+    return "\r\n".join([*head, "connection: close"] if close else head).encode() + b"\r\n\r\n" + body
 
 
 SLOW = canned("408 Request Timeout", "the request took too long to arrive")
@@ -52,21 +47,55 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn ch
         self.reading_since: float | None = self.loop.time()  # a client that connects should say something
         self.unsent_since: float | None = None
         self._head_bytes = 0
+        self._refusal: bytes | None = None  # what to say when the body has arrived
+        self._refused = 0
         if len(self.connections) > self.guard.most:
             self.cut("too many", FULL)
 
     def data_received(self, data: bytes) -> None:
         if self.reading_since is None:
             self.reading_since = self.loop.time()
-        before = self.cycle
-        within_body = before is not None and before.more_body
+        before, within_body = (self.cycle, self._refused), self._within_body()
         super().data_received(data)
-        begun = self.cycle is not before  # a head is complete
+        begun = self.cycle is not before[0] or self._refused != before[1]  # a head is complete
         self._head_bytes = 0 if begun or within_body else self._head_bytes + len(data)
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self.cut("large head", LARGE)
-        if (begun or within_body) and not self.cycle.more_body:
+        if (begun or within_body) and not self._within_body():
             self.reading_since = None
+
+    def _within_body(self) -> bool:
+        return self._refusal is not None or (self.cycle is not None and self.cycle.more_body)
+
+    # ------------------------------------------------------------ refusing; only httptools calls these three
+
+    def on_headers_complete(self) -> None:
+        answered = self.cycle is None or self.cycle.response_complete
+        if answered and not self.expect_100_continue:
+            self._refusal = self.guard.refusal(self.parser.get_method(), self.url)
+        if self._refusal is None:
+            super().on_headers_complete()
+        else:
+            self._refused += 1
+
+    def on_body(self, body: bytes) -> None:
+        if self._refusal is None:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self._refusal is None:
+            super().on_message_complete()
+            return
+        self.transport.write(self._refusal)
+        self._refusal = None
+        if self.parser.should_keep_alive():
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        else:
+            self.transport.close()
+
+    # ------------------------------------------------------------ cutting off
 
     def send_400_response(self, msg: str) -> None:
         self.cut("not HTTP", UNREADABLE)
@@ -91,10 +120,17 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn ch
 
 
 class Guard:
-    """Looks at all connections again and again. `tell(why)` hears of each one cut."""
+    """Looks at all connections again and again. `tell(why)` hears of each one cut; `refusal(method, path)` gives the answer to a request
+    that cannot be taken on, if so."""
 
-    def __init__(self, seconds: float, most: int, tell: Callable[[str], None]) -> None:
-        self.seconds, self.most, self.tell = seconds, most, tell
+    def __init__(
+        self,
+        seconds: float,
+        most: int,
+        tell: Callable[[str], None],
+        refusal: Callable[[bytes, bytes], bytes | None] = lambda method, path: None,
+    ) -> None:
+        self.seconds, self.most, self.tell, self.refusal = seconds, most, tell, refusal
 
     async def watch(self, connections: Callable[[], Iterable[Any]]) -> None:
         loop = asyncio.get_running_loop()

@@ -11,11 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kente.errors import KenteError
+from kente.serve.connection import canned
 from kente.serve.refusals import ClientLeft, Refusal
 from kente.serve.serving import Serving
 
 QUEUED = frozenset(("/translate", "/v1/translate", "/v1/stream"))
 """Where work is asked for that has to fit into the queue."""
+QUEUED_BYTES = frozenset(path.encode() for path in QUEUED)
 OTHER_WORK = frozenset(("/translate_file", "/v1/file", "/look", "/detect", "/suggest"))
 """Where work is asked for that may wait, or takes no place in the queue."""
 NAMED = ("/assets", "/download_file")
@@ -68,6 +70,29 @@ class Exchange:
         raw += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": raw})
         await self.send({"type": "http.response.body", "body": data})
+
+
+class Gate:
+    """Refusals in bytes, for requests that are refused before anything is made of them."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving, self._made = serving, dict[tuple[str, int | None], bytes]()
+
+    def __call__(self, method: bytes, path: bytes) -> bytes | None:
+        """The answer to a request for work that does not fit into the queue; None if it does, or is of another kind."""
+        if path not in QUEUED_BYTES or method != b"POST":
+            return None
+        refusal = self.serving.refusal()
+        if refusal is None:
+            return None
+        self.serving.metrics.refused.add(why=refusal.why)
+        self.serving.log.refused(refusal.why)
+        key = refusal.why, refusal.retry_after
+        if key not in self._made:
+            headers = [f"{name.decode()}: {value.decode()}" for name, value in SAFE.items()]
+            headers += [f"{name.lower()}: {value}" for name, value in refusal.headers.items()]
+            self._made[key] = canned("503 Service Unavailable", refusal.message, *headers, close=False)
+        return self._made[key]
 
 
 class Front:

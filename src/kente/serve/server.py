@@ -19,6 +19,7 @@ from kente.serve.app import app_of
 from kente.serve.clients import Clients, Keys, Pace
 from kente.serve.connection import Guard, guarded
 from kente.serve.corrections import Corrections
+from kente.serve.front import Gate
 from kente.serve.logs import Forwarded, Log
 from kente.serve.office import Office
 from kente.serve.queue import Queue, Ticket
@@ -91,7 +92,7 @@ def run(serving: Serving, listener: socket.socket, started: Callable[[], None] =
 
 async def _serve(serving: Serving, listener: socket.socket, started: Callable[[], None]) -> BaseException | None:
     loop, settings = asyncio.get_running_loop(), serving.settings
-    guard = Guard(settings.receipt, settings.connections, lambda why: serving.metrics.cut.add(why=why))
+    guard = Guard(settings.receipt, settings.connections, lambda why: serving.metrics.cut.add(why=why), Gate(serving))
     server = Server(
         uvicorn.Config(
             app_of(serving),
