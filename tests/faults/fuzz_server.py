@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".bench" / "schemathesis"
-VERSION = "4.10.2"
+VERSION = "4.32.5"
 CASES = 2_000
 
 
@@ -41,9 +41,20 @@ def main() -> int:
             assert server.stdout is not None
             try:
                 address = json.loads(server.stdout.readline())["address"]
-                operations = 20
+                operations = 19
                 options = ["--max-examples", str(max(1, cases // operations)), "--continue-on-failure", "--no-color"]
-                asked = [schemathesis, "run", f"{address}/openapi.json", *options, "--checks", "all", "--seed", "1"]
+                settings = ["--config-file", ROOT / "tests" / "faults" / "schemathesis.toml"]
+                asked = [
+                    schemathesis,
+                    *settings,
+                    "run",
+                    f"{address}/openapi.json",
+                    *options,
+                    "--checks",
+                    "all",
+                    "--seed",
+                    "1",
+                ]
                 return subprocess.run(asked, cwd=folder, env=os.environ | {"PYTHONHASHSEED": "0"}).returncode
             finally:
                 server.terminate()

@@ -115,8 +115,9 @@ def _answer(answer: Json) -> str:
         return escape(answer["description"])
     media, described = content
     shape = _kind(described["schema"]) if described["schema"] else f"<code>{escape(media)}</code>"
-    detail = described["schema"].get("description", "") if media == "text/event-stream" else ""
-    return f"{escape(answer['description'])} {shape} {escape(detail)}".strip()
+    if media == "text/event-stream":
+        shape = escape(described["schema"]["description"])
+    return f"{escape(answer['description'])} {shape}"
 
 
 def _shapes(schemas: Json) -> str:

@@ -64,6 +64,12 @@ def _ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _events(names: list[str], description: str) -> Json:
+    """Server-sent events, each an object."""
+    data = _text("JSON; what it holds depends on the event.")
+    return {**_object("event data", event=_text(enum=names), data=data), "description": description}
+
+
 PLACE: Json = {"type": "integer", "minimum": 0}
 SHARE: Json = {"type": "number", "minimum": 0, "maximum": 1}
 LANGUAGE = _text("The language's code, as BCP 47 has it.", examples=["en"])
@@ -169,7 +175,8 @@ class Writer:
         self.pairs = [{"properties": {"source": {"const": s}, "target": {"const": t}}} for s, t in pairs]
         self.auto = [{"properties": {"source": {"const": AUTO}}}]
         self.key: Json = {"type": ["string", "null"], "description": "An API key, where keys are wanted."}
-        self.q = _text("The text.", maxLength=settings.characters, examples=["Good morning."])
+        most = f"{settings.characters:,} characters are the most for one request."  # refused with 413: a limit, not a shape
+        self.q = _text(f"The text. {most}", examples=["Good morning."])
 
     def _asked(self, spelt: bool, rich: bool = False, several: bool = True) -> Json:
         """Fields of a request for translation; `spelt` out in a form, or as they are in JSON."""
@@ -178,8 +185,8 @@ class Writer:
         if spelt:
             number = _text(pattern="^[0-9]$" if most < 10 else "^([0-9]|10)$")
         list_too = {
-            "anyOf": [self.q, _list(self.q, maxItems=self.settings.texts)],
-            "description": "A text or a list of them.",
+            "anyOf": [self.q, _list(self.q)],
+            "description": f"A text, or a list of up to {self.settings.texts:,}. {self.q['description']}",
         }
         fields = {
             "q": self.q if spelt or not several else list_too,
@@ -221,9 +228,7 @@ class Writer:
         tag = "LibreTranslate"
         asked = {JSON: {"schema": self._asked(spelt=False)}, FORM: {"schema": self._asked(spelt=True)}}
         fetched = _object("translatedFileUrl", translatedFileUrl=_text())
-        some = _text(
-            "A text of at least one letter.", minLength=1, pattern=r"\S", maxLength=self.settings.characters // 2
-        )
+        some = _text("A text of at least one letter.", minLength=1, pattern=r"\S", examples=["Good morning."])
         taught = {
             "q": some,
             "s": {**some, "description": "Its better translation."},
@@ -272,10 +277,14 @@ class Writer:
 
     def own(self) -> Json:
         tag = "Kente"
-        events = _text(
-            "Events: sentence {number, of, text, ...a Sentence} for each sentence, done {...an Answer}, or error {error}."
+        events = _events(
+            ["sentence", "done", "error"],
+            "For each sentence, sentence {number, of, text, ...a Sentence}; then done {...an Answer}, or error {error}.",
         )
-        steps = _text("Events: progress {done, of}, done {url, name}, or error {error}.")
+        steps = _events(["progress", "done", "error"], "progress {done, of}, done {url, name}, or error {error}.")
+        sentence = {**self.q, "pattern": r"\S", "maxLength": self.settings.looked_at, "description": "The sentence."}
+        looked = {"source": self.known_source, "target": self.target, "q": sentence}
+        page = _answers("A page.", _text(), 400, 403, 404, 413, 415, 429, 503, 504, kind=PAGE)
         return {
             "/v1/translate": {
                 "post": _operation(
@@ -300,13 +309,16 @@ class Writer:
             },
             "/look": {
                 "get": _operation(
-                    tag, "The explorer: where the model looks when it translates a sentence",
-                    _answers("A page.", _text(), 400, 403, 413, 429, 503, 504, kind=PAGE),
+                    tag, "The explorer: where the model looks when it translates a sentence", page,
                     parameters=[
                         {"name": name, "in": "query", "required": True, "schema": schema}
-                        for name, schema in (("source", self.known_source), ("target", self.target), ("q", self.q))
+                        for name, schema in looked.items()
                     ],
-                )
+                ),
+                "post": _operation(
+                    tag, "The same, asked for by a form, so that no key stands in an address", page,
+                    {FORM: {"schema": _object("source target q", **looked, api_key=_text(self.key["description"]))}},
+                ),
             },
         }  # fmt: skip
 

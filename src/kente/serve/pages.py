@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from kente.decode.translator import Translator
 from kente.errors import KenteError
-from kente.serve.asking import Fields, check_length, fields_of
+from kente.serve.asking import Fields, fields_of
 from kente.serve.attending import admit, attended
 from kente.serve.docs import docs_page
 from kente.serve.openapi import openapi
@@ -26,8 +26,6 @@ from kente.serve.swagger import swagger
 from kente.serve.translators import Pair
 
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-LOOKED_AT = 1_000
-"""Characters of a sentence to look into at most."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -118,6 +116,8 @@ class Pages:
             page = await attended(request, self._explored(pair, sentence), serving.settings.deadline)
         except KenteError as error:
             raise bad_request(str(error)) from None
+        except ImportError:
+            raise Refusal(404, "the explorer needs torch, which is not installed here", why="no torch") from None
         finally:
             serving.looks -= 1
         own = _OWN_POLICY.search(page)
@@ -132,9 +132,9 @@ class Pages:
             raise bad_request(f"{source[:40]} is not translated to {target[:40]} here")
         if not sentence.strip():
             raise bad_request("q is empty: there is nothing to look into")
-        check_length(len(sentence), self.serving.settings)
-        if len(sentence) > LOOKED_AT:
-            raise bad_request(f"q has {len(sentence):,} characters; look into one sentence of at most {LOOKED_AT:,}")
+        most = self.serving.settings.looked_at
+        if len(sentence) > most:
+            raise bad_request(f"q has {len(sentence):,} characters; look into one sentence of at most {most:,}")
         return pair, sentence
 
     async def _explored(self, pair: Pair, sentence: str) -> str:

@@ -29,6 +29,8 @@ class Settings:
     """Of one request without a file."""
     file_bytes: int = 2_000_000
     """Of one file."""
+    looked_at: int = 1_000
+    """Characters of a sentence to look into."""
     alternatives: int = 10
     """Beside the best translation of a text."""
     waiting: float = 2.0
