@@ -64,6 +64,8 @@ class Fields:
         value = self.values.get(name, 0)
         if not self.typed and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
             value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON has one kind of numbers
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             raise bad_request(f"{name} must be a whole number from 0 to {most}, not {_seen(value)}")
         return value

@@ -116,7 +116,9 @@ class Pages:
             page = await attended(request, self._explored(pair, sentence), serving.settings.deadline)
         except KenteError as error:
             raise bad_request(str(error)) from None
-        except ImportError:
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
             raise Refusal(404, "the explorer needs torch, which is not installed here", why="no torch") from None
         finally:
             serving.looks -= 1
