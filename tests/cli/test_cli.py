@@ -83,6 +83,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "--updates-each --tokenize --beam --set --seed --out --force",
         "report": "RUN --source --reference --out --tokenize --beam",
         "lecture": "EXPERIMENT --run --out",
+        "serve": "RUN --languages --host --port --keys --rate --characters --waiting --deadline --corrections --engine --beam",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }
@@ -120,7 +121,7 @@ def test_every_setting_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("trian", "no command called trian; did you mean train?"),
         ("--verison", "no option called --verison"),
-        ("weave", "no command called weave; there are demo, check"),
+        ("embroider", "no command called embroider; there are demo, check"),
         ("train --souce a --target b", "no option --souce; did you mean --source?"),
         ("translate run --beams=5", "no option --beams=5; did you mean --beam?"),
         ("train --minutes 0 --out r", "--minutes: 0 must be above 0"),

@@ -339,11 +339,28 @@ def test_what_it_cannot_do_is_done_in_torch(config: DecodeConfig, n_best: int, w
     assert engine.search(questions, config, n_best=n_best) == torch_engine.search(questions, config, n_best=n_best)
 
 
+@pytest.mark.parametrize("variant", [*VARIANTS, "one layer", "three layers"])
+def test_answers_read_back_have_the_numbers_and_the_attention_of_torch(variant: str, tmp_path: Path) -> None:
+    deep = {"one layer": replace(TINY, decoder_layers=1), "three layers": replace(TINY, decoder_layers=3)}
+    model, questions = random_model({**VARIANTS, **deep}[variant], seed=3), sentences(7)
+    answers = [[5, 6, 7, 8], [], [9], [4, 4, 5, 6, 7, 8, 9, 10, 11], [UNK], [5, 6], [30, 31, 32]]
+    fast = fast_engine(model, tmp_path).read_back(questions, answers)
+    slow = TorchEngine(model).read_back(questions, answers)
+    for question, answer, one, other in zip(questions, answers, fast, slow, strict=True):
+        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+        own = log_probabilities(model, question.source, answer)
+        assert other.log_probabilities == pytest.approx(own.tolist(), abs=1e-4)
+        assert len(one.weights) == len(other.weights) == len(answer)
+        for row, wanted in zip(one.weights, other.weights, strict=True):
+            assert row == pytest.approx(wanted, abs=1e-5) and len(row) == len(question.source)
+            assert 0 < sum(row) < 1  # the rest went to the end mark
+
+
 def test_alignments_are_those_of_the_network(tmp_path: Path) -> None:
     model, questions = random_model(TINY, seed=2), sentences(9)
     torch_engine = TorchEngine(model)
     answers = [[5, 6, 7], [], [8] * 5] * 3
-    links = fast_engine(model, tmp_path, lambda: torch_engine).align(questions, answers)
+    links = fast_engine(model, tmp_path).align(questions, answers)
     assert links == [torch_engine.align([q], [a])[0] for q, a in zip(questions, answers, strict=True)]
     assert [len(pairs) for pairs in links] == [3, 0, 5] * 3
 

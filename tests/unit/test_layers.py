@@ -25,7 +25,8 @@ LAYERS: list[set[str]] = [
     {"show"},
     {"lectures"},
     {"api"},
-    {"serve", "cli"},
+    {"serve"},
+    {"cli"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

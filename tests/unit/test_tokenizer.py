@@ -129,6 +129,26 @@ def test_known_symbols_come_back_exactly(kind, data):
     assert UNK not in tokenizer.encode(text)
 
 
+@pytest.mark.parametrize("tokenizers", ALL)
+@settings(max_examples=60, deadline=None)
+@given(text=NASTY)
+@example(text="ɛyɛ 日本 \U0001f600 x")
+def test_pieces_write_their_text_from_left_to_right_and_leave_nothing_out(tokenizers, text):
+    tokenizer = tokenizers.source
+    ids = tokenizer.encode(text)
+    spans, whole = tokenizer.spans(ids), tokenizer.decode(ids)
+    assert len(spans) == len(ids)
+    assert "".join(whole[begin:end] for begin, end in spans) == whole
+
+
+def test_a_piece_stands_where_its_letters_are():
+    tokenizer = SUBWORDS["bpe"].source
+    ids = tokenizer.encode("the cat")
+    whole = tokenizer.decode(ids)
+    shown = [whole[begin:end] for begin, end in tokenizer.spans(ids)]
+    assert [part.strip() for part in shown] == [piece.replace("\u2581", "") for piece in tokenizer.pieces(ids)]
+
+
 def test_what_is_unknown_reads_as_a_double_question_mark():
     assert SYMBOLS["words"].source.decode(SYMBOLS["words"].source.encode("the zebra yawns")) == "the ⁇ ⁇"
     assert SYMBOLS["characters"].source.decode(SYMBOLS["characters"].source.encode("a日b")) == "a⁇b"

@@ -84,14 +84,18 @@ def train(
     reporter: Reporter = SILENT,
     began: float | None = None,
     prepared: Path | str | None = None,
+    corrections: Path | None = None,
 ) -> TrainResult:
     """Train a translator. What neither recipe nor settings decide is chosen for the corpus, the machine and the minutes.
 
     `began` is when the user's clock started (time.monotonic), if that was before this call. `prepared` is a folder made by
-    `prepare_corpus` from the same data: several runs can share one cleaned corpus and one tokenizer.
+    `prepare_corpus` from the same data: several runs can share one cleaned corpus and one tokenizer. `corrections` is a TSV of pairs,
+    as `kente serve` keeps them, to be mixed in.
     """
+    assert not (prepared and corrections), "a prepared corpus holds its corrections already"
     began = time.monotonic() if began is None else began
-    for given_data in filter(None, (data, validation)):
+    taught = Data(pairs=corrections) if corrections else None
+    for given_data in filter(None, (data, validation, taught)):
         next(iter(given_data.corpus()), None)  # a file that cannot be read is said before a folder is made
     config = load_recipe(recipe, base=automatic()) if recipe else automatic()
     if minutes is not None:
@@ -103,6 +107,7 @@ def train(
     request = {
         "data": data.as_dict(),
         "validation": validation.as_dict() if validation else None,
+        "corrections": taught.as_dict() if taught else None,
         "by_hand": sorted({assignment.partition("=")[0].strip() for assignment in assignments}),
         "recipe": str(recipe) if recipe else None,
         "by_recipe": sorted(recipe_settings(recipe)) if recipe else [],
@@ -247,7 +252,9 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
     if request.get("prepared"):
         report = share_prepared(Run.open(request["prepared"]), run)
     else:
-        report = prepare(run, data.corpus(), validation, run.config, threads, reporter, data.languages()).as_dict()
+        taught = Data.from_dict(request["corrections"]).corpus() if request.get("corrections") else None
+        where = run.config, threads, reporter, data.languages()
+        report = prepare(run, data.corpus(), validation, *where, corrections=taught).as_dict()
     prepared = Prepared.open(run)
     chooser.choose("tokenizer.vocabulary", prepared.tokenizers.target.size, f"for {len(prepared.train):,} pairs")
     several = _several_sentences(prepared)

@@ -31,6 +31,7 @@ from kente.cli.arguments import (
 )
 from kente.cli.comparing import compare, compare_options, lecture, lecture_options, report, report_options
 from kente.cli.printing import one_line, plain, print_json, show
+from kente.cli.serving import serve, serve_options
 from kente.cli.terminal import Terminal, duration, ready_lines
 from kente.cli.texts import check_file_options, detect, detect_options, file_options, translate_file
 from kente.errors import UsageError
@@ -109,6 +110,9 @@ def _train_options(parser: Parser) -> None:
         "--set", action="append", default=[], metavar="A.B=C", dest="settings", help="one setting; --set help lists all"
     )
     parser.add_argument("--force", action="store_true", help="replace the run that is in --out already")
+    parser.add_argument(
+        "--corrections", type=Path, metavar="F", help="what people taught a served run, to be mixed in (.tsv)"
+    )
 
 
 def _train(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -141,6 +145,7 @@ def _train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         seed=arguments.seed,
         settings=arguments.settings,
         force=arguments.force,
+        corrections=arguments.corrections,
         **length,
         **where,
     )
@@ -368,6 +373,7 @@ COMMANDS = {
             "kente train --source train.en --target train.tw --minutes 10 --out runs/en-tw",
             "kente train --pairs corpus.jsonl --fields en,tw --recipe small --set model.dropout=0.3 --out runs/small",
             "kente train --resume runs/en-tw",
+            "kente train --source train.en --target train.tw --corrections runs/en-tw/corrections.tsv --out runs/better",
             "kente train --set help",
         ),
         _train_options,
@@ -439,6 +445,16 @@ COMMANDS = {
         ),
         lecture_options,
         lecture,
+    ),
+    "serve": Command(
+        "Serve runs over HTTP, to LibreTranslate's clients, to programs and to browsers; SIGTERM or Ctrl-C ends it in good order.",
+        (
+            "kente serve runs/en-tw",
+            "kente serve runs/en-tw runs/tw-en --port 8080",
+            "kente serve runs/mine --languages en,ak --host 0.0.0.0 --keys keys.txt --rate 60",
+        ),
+        serve_options,
+        serve,
     ),
     "summary": Command(
         "The layers of a model with their shapes and parameters.",

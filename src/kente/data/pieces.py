@@ -79,6 +79,17 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """The text; PAD, BOS and EOS are passed over, UNK reads as a double question mark."""
 
+    def spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """(begin, end) of what each id writes in decode(ids); of several ids that spell one letter, the last writes it."""
+        whole, spans, begin = self.decode(ids), [], 0
+        for count in range(1, len(ids) + 1):
+            written = self.decode(ids[:count])
+            while not whole.startswith(written):  # it ends within a letter
+                written = written[:-1]
+            spans.append((begin, max(begin, len(written))))
+            begin = spans[-1][1]
+        return spans
+
     @abstractmethod
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for, special ones by name."""

@@ -24,7 +24,7 @@ from kente.decode.answers import Hypothesis, most_tokens
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.ctranslate2_search import Asker, Candidate
-from kente.decode.engine import Deadline, Engine, Links, Question, rows_for
+from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
 from kente.errors import RunError
@@ -115,6 +115,10 @@ class Fastest:
 
     def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
         return self.engine.align(questions, answers)
+
+    def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
+        used = next(iter(self._engines.values()), self.engine)  # one that is loaded, if any
+        return used.read_back(questions, answers)
 
     def search(
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None

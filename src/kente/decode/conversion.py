@@ -98,7 +98,12 @@ def _specification(config: TransformerConfig) -> Any:
     }
     return specs.TransformerSpec(
         specs.TransformerEncoderSpec(num_layers=config.encoder_layers, **alike),
-        specs.TransformerDecoderSpec(num_layers=config.decoder_layers, **alike),
+        specs.TransformerDecoderSpec(
+            num_layers=config.decoder_layers,
+            alignment_layer=max(0, config.decoder_layers - 2),  # whose attention may be asked for: that of `ReadBack`
+            alignment_heads=config.heads,
+            **alike,
+        ),
     )
 
 

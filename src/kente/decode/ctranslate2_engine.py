@@ -1,6 +1,6 @@
 """The engine that is fast on a processor: a Transformer converted for CTranslate2, no torch needed.
 
-What CTranslate2 has no way to do (reproducible sampling, the attention of every head) is done in torch, which is loaded for it.
+What CTranslate2 has no way to do (reproducible sampling, a beam without repeats) is done in torch, which is loaded for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kente.data.tokenizer import SPECIALS, Tokenizers
 from kente.decode.answers import Hypothesis, too_late
 from kente.decode.conversion import Numbers, names_of
 from kente.decode.ctranslate2_search import Asker, Candidate, Promise
-from kente.decode.engine import Deadline, Links, Question, batches, rows_for
+from kente.decode.engine import Deadline, Links, Question, ReadBack, batches, rows_for
 from kente.decode.library import ctranslate2
 
 if TYPE_CHECKING:
@@ -164,9 +164,31 @@ class CTranslate2Engine:
             exact = asker.read_again([questions[place] for place in unsure], [found[place] for place in unsure])
             found.update(zip(unsure, exact, strict=True))
 
+    def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
+        """The answers, with the model's own numbers."""
+        asker = Asker(self.translator, DecodeConfig(beam=1), 1, self.names)
+        weights = self._weights(asker, questions, answers)
+        return [
+            ReadBack(numbers, rows)
+            for numbers, rows in zip(asker.log_probabilities(questions, answers), weights, strict=True)
+        ]
+
+    def _weights(
+        self, asker: Asker, questions: Sequence[Question], answers: Sequence[Sequence[int]]
+    ) -> list[list[list[float]]]:
+        found: list[list[list[float]]] = [[] for _ in questions]
+        lengths = [len(q.source) + len(answer) + 2 for q, answer in zip(questions, answers, strict=True)]
+        for places in batches(lengths, self.layout.batch_tokens):
+            rows = asker.attention([questions[place] for place in places], [answers[place] for place in places])
+            for place, weights in zip(places, rows, strict=True):
+                found[place] = weights
+        return found
+
     def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
-        """By the attention of every head, which only torch shows."""
-        return self.in_torch().align(questions, answers)
+        """For each target piece the source piece that is looked at most."""
+        asker = Asker(self.translator, DecodeConfig(beam=1), 1, self.names)
+        weights = self._weights(asker, questions, answers)
+        return [[(row.index(max(row)), place) for place, row in enumerate(rows)] for rows in weights]
 
 
 def _kept_in_time(promises: Sequence[Promise], deadline: Deadline) -> bool:

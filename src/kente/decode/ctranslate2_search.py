@@ -206,15 +206,32 @@ class Asker:
     ) -> list[list[Candidate]]:
         """The candidates with log-probabilities over all words and to the end mark."""
         pairs = [(q, c) for q, some in zip(questions, candidates, strict=True) for c in some]
+        numbers = self.log_probabilities([q for q, _ in pairs], [c.ids for _, c in pairs])
+        exact = iter([replace(c, log_probability=sum(own)) for (_, c), own in zip(pairs, numbers, strict=True)])
+        return [[next(exact) for _ in some] for some in candidates]
+
+    def log_probabilities(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Of each token of the answers and their end marks, over all words."""
         scored = self.translator.score_batch(
-            [self._tokens(question.source) for question, _ in pairs],
-            [self._tokens(candidate.ids) for _, candidate in pairs],
+            [self._tokens(question.source) for question in questions],
+            [self._tokens(answer) for answer in answers],
             max_batch_size=READ_TOKENS,
             batch_type="tokens",
             max_input_length=0,
         )
-        exact = iter([replace(c, log_probability=sum(r.log_probs)) for (_, c), r in zip(pairs, scored, strict=True)])
-        return [[next(exact) for _ in some] for some in candidates]
+        return [list(result.log_probs) for result in scored]
+
+    def attention(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[list[list[float]]]:
+        """For each token of each answer its weights over the source's tokens: the answers are forced as beginnings, what follows is let go."""
+        read = self.translator.translate_batch(
+            [self._tokens(question.source) for question in questions],
+            target_prefix=[self._tokens(answer) for answer in answers],
+            beam_size=1,
+            max_decoding_length=max(1, *(len(answer) for answer in answers)),
+            max_input_length=0,
+            return_attention=True,
+        )
+        return [result.attention[0][: len(answer)] for result, answer in zip(read, answers, strict=True)]
 
 
 def sort_out(

@@ -29,6 +29,19 @@ class Question:
     prefix: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class ReadBack:
+    """An answer that was read once more: how likely each of its pieces was, and where the model looked while it wrote them.
+
+    `log_probabilities` has one number for each piece and one for the end mark. `weights` has a row for each piece: shares of attention to
+    each source piece, by the heads of the last cross-attention layer but one on average; what is missing to 1 went to the source's end mark.
+    Empty where the model does not attend.
+    """
+
+    log_probabilities: list[float]
+    weights: list[list[float]]
+
+
 class Engine(Protocol):
     """Answers questions, each as if it were alone."""
 
@@ -48,6 +61,10 @@ class Engine(Protocol):
 
     def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
         """For each answer, pairs (place in the source, place in the answer) by attention; none where the model does not attend."""
+        ...
+
+    def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
+        """The answers to the questions, read once more."""
         ...
 
     def in_torch(self) -> TorchEngine:

@@ -27,7 +27,7 @@ from kente.durable import PART, file_sha256, replace_file
 from kente.errors import KenteError, RunError
 from kente.runs import Run
 
-FORMAT = 1
+FORMAT = 2
 """Of what `conversion` makes: a folder of another format is made anew."""
 MANIFEST = "MANIFEST.json"
 ABANDONED = 3600.0

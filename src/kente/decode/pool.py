@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from kente import errors
+from kente.decode.details import Detail
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Alternative, Translation, Translator
 from kente.errors import KenteError, WorkerError
@@ -166,6 +167,7 @@ def _translation(found: dict[str, Any]) -> Translation:
     found["alternatives"] = tuple(Alternative(**other) for other in found["alternatives"])
     if found["alignment"] is not None:
         found["alignment"] = tuple((source, target) for source, target in found["alignment"])
+    found["details"] = tuple(Detail(**detail) for detail in found["details"])
     for name in ("warnings", "source_pieces", "target_pieces"):
         found[name] = tuple(found[name])
     return Translation(**found)

@@ -13,7 +13,7 @@ from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import BOS, EOS, PAD
 from kente.decode.answers import Hypothesis
-from kente.decode.engine import Deadline, Links, Question, batches, rows_for
+from kente.decode.engine import Deadline, Links, Question, ReadBack, batches, rows_for
 from kente.decode.search import search_all
 from kente.models.interface import Generator
 
@@ -68,16 +68,49 @@ class TorchEngine:
 
     def _align(self, batch: list[Question], answers: list[Sequence[int]]) -> list[Links]:
         source, mask = self._source(batch)
-        target = self._padded([[BOS, *answer] for answer in answers])
-        maps = [m for m in self.model.look(source, mask, target) if m.kind == "cross"]
-        if not maps:
+        weights = self._attention(source, mask, self._padded([[BOS, *answer] for answer in answers]))
+        if weights is None:
             return [[] for _ in batch]
-        layers = sorted({m.layer for m in maps})
-        weights = torch.stack([m.weights for m in maps if m.layer == layers[max(0, len(layers) - 2)]]).mean(0)
         weights = weights.masked_fill((source == EOS)[:, None] | ~mask[:, None], -1.0)
         looked = weights.argmax(-1).tolist()
         return [
             [(row[place], place) for place in range(len(answer))] for row, answer in zip(looked, answers, strict=True)
+        ]
+
+    def _attention(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor | None:
+        """(B, T, S) of the last cross-attention layer but one, its heads on average; None where the model does not attend."""
+        maps = [m for m in self.model.look(source, mask, target) if m.kind == "cross"]
+        if not maps:
+            return None
+        layers = sorted({m.layer for m in maps})
+        return torch.stack([m.weights for m in maps if m.layer == layers[max(0, len(layers) - 2)]]).mean(0)
+
+    @torch.inference_mode()
+    def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
+        """The answers, stepped through with nothing left to choose."""
+        found: dict[int, ReadBack] = {}
+        lengths = [len(q.source) + len(answer) + 2 for q, answer in zip(questions, answers, strict=True)]
+        with at_rest(self.model):
+            for places in batches(lengths, ALIGNED_TOKENS):
+                batch, written = [questions[place] for place in places], [answers[place] for place in places]
+                found |= zip(places, self._read_back(batch, written), strict=True)
+        return [found[place] for place in range(len(questions))]
+
+    def _read_back(self, batch: list[Question], answers: list[Sequence[int]]) -> list[ReadBack]:
+        source, mask = self._source(batch)
+        target = self._padded([[BOS, *answer] for answer in answers])  # (B, T)
+        weights = self._attention(source, mask, target)
+        following = self._padded([[*answer, EOS] for answer in answers])
+        state, numbers = self.model.start(source, mask), []
+        for place in range(target.shape[1]):
+            step = self.model.step(state, target[:, place])
+            numbers.append(step.logits.log_softmax(-1).gather(1, following[:, place, None])[:, 0])
+            state = step.state
+        log_probabilities = torch.stack(numbers, dim=1).tolist()
+        rows = [[]] * len(batch) if weights is None else weights.tolist()
+        return [
+            ReadBack(own[: len(answer) + 1], [row[: len(question.source)] for row in attention[: len(answer)]])
+            for question, answer, own, attention in zip(batch, answers, log_probabilities, rows, strict=True)
         ]
 
     def _source(self, batch: list[Question]) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kente.config import DecodeConfig
 from kente.data.tokenizer import UNK, Tokenizers
 from kente.decode.answers import Hypothesis, most_tokens
+from kente.decode.details import Detail
 from kente.decode.engine import Deadline, Engine, Links, Question
 from kente.errors import UsageError
 from kente.text.sentences import Sentence, cut_in_two, glue, is_blank, split_sentences
@@ -55,6 +56,8 @@ class Translation:
     """Pairs (source piece, target piece) by attention, if asked for."""
     source_pieces: tuple[str, ...] = ()
     target_pieces: tuple[str, ...] = ()
+    details: tuple[Detail, ...] = ()
+    """What the model read and wrote, piece by piece, if asked for: one for each part of the line that was translated by itself."""
 
 
 @dataclass
@@ -68,6 +71,7 @@ class Part:
     prefix: list[int] = field(default_factory=list)
     answers: list[Hypothesis] = field(default_factory=list)
     alignment: Links = field(default_factory=list)
+    detail: Detail | None = None
 
 
 class Translator:
@@ -113,6 +117,7 @@ class Translator:
         prefix: Sequence[str] | str | None = None,
         split: bool | None = None,
         align: bool = False,
+        details: bool = False,
         deadline: Deadline | None = None,
     ) -> list[Translation]:
         """Translations of the texts, in their order.
@@ -140,7 +145,14 @@ class Translator:
             chosen = [part.answers[0].ids for part in parts]
             for part, links in zip(parts, self.engine.align(questions, chosen), strict=True):
                 part.alignment = links
+        if details:
+            self._read_back(parts, questions)
         return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
+
+    def _read_back(self, parts: Sequence[Part], questions: Sequence[Question]) -> None:
+        chosen = [part.answers[0].ids for part in parts]
+        for part, ids, read in zip(parts, chosen, self.engine.read_back(questions, chosen), strict=True):
+            part.detail = Detail.of(part.ids, ids, read, self.tokenizers)
 
     def stream(self, lines: Iterable[str], *, lookahead: int = 256, **how: Any) -> Iterator[Translation]:
         """Translations as they come, in order; `how` as for `translate`.
@@ -203,7 +215,8 @@ class Translator:
             distinct.setdefault(answer.text, answer)
         best, *others = distinct.values()
         warnings = dict.fromkeys(w for part in parts for w in (*part.warnings, *part.answers[0].warnings))
-        translation = Translation(text, best.text, best.score, tuple(warnings), tuple(others))
+        details = tuple(part.detail for part in parts if part.detail is not None)
+        translation = Translation(text, best.text, best.score, tuple(warnings), tuple(others), details=details)
         return self._with_alignment(translation, parts) if align else translation
 
     def _combine(self, parts: list[Part], answers: Sequence[Hypothesis]) -> Alternative:

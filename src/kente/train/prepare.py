@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -17,6 +18,7 @@ from typing import Any
 from kente.config import Config
 from kente.data.cleaning import Cleaner, CleaningReport
 from kente.data.corpus import Corpus, Pair, write_pairs
+from kente.data.keys import Keys
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
@@ -32,6 +34,8 @@ SAMPLED = 8000
 """Pairs that languages are learnt from at most."""
 LENGTHS = "lengths.json"
 """{"words": w, "characters": c}: lengths that all but one in a thousand source sentences trained on do not exceed."""
+CORRECTED = 4
+"""How often a correction is trained on: more often than the pair that taught the mistake, and still a trace of the corpus."""
 CLEANED = "cleaning.json"
 """What a folder shared by several runs says about its corpus, written when the folder is whole."""
 
@@ -63,8 +67,13 @@ def prepare(
     threads: int,
     reporter: Reporter,
     languages: tuple[str, str] = UNNAMED,
+    *,
+    corrections: Corpus | None = None,
 ) -> CleaningReport:
-    """Clean, split, learn tokenizers and languages, store ids: everything lands in the run folder. Safe to do again after a crash."""
+    """Clean, split, learn tokenizers and languages, store ids: everything lands in the run folder. Safe to do again after a crash.
+
+    `corrections` are mixed in, but never into validation.
+    """
     folder = run.path / "data"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(run.path / "tokenizer", ignore_errors=True)
@@ -76,7 +85,7 @@ def prepare(
             corpus, validation = split.train, split.validation
             reporter.say(f"validation: {size:,} pairs held out of the corpus by source sentence")
         kept = _keep_validation(folder, validation, config, reporter)
-        report = _clean(Path(scratch), corpus, kept, config, reporter)
+        report = _clean(Path(scratch), corpus, kept, config, reporter, corrections)
         texts = partial(_texts, Path(scratch), "train")
         sample: list[tuple[str, str]] = []
         (folder / LENGTHS).write_text(json.dumps(_lengths(_sampled(texts(), report.kept, sample))))
@@ -164,16 +173,36 @@ def _keep_validation(folder: Path, validation: Corpus, config: Config, reporter:
     return pairs
 
 
-def _clean(scratch: Path, corpus: Corpus, held_out: list[Pair], config: Config, reporter: Reporter) -> CleaningReport:
+def _clean(
+    scratch: Path,
+    corpus: Corpus,
+    held_out: list[Pair],
+    config: Config,
+    reporter: Reporter,
+    corrections: Corpus | None = None,
+) -> CleaningReport:
     """One pass over the corpus; what is kept is written out once, so that later passes need not judge again."""
-    cleaner = Cleaner(config.cleaning, exclude=held_out_keys(held_out))
-    write_pairs(scratch, "train", _counted(cleaner.clean(corpus), reporter))
+    exclude = held_out_keys(held_out)
+    cleaner = Cleaner(config.cleaning, exclude=exclude)
+    pairs: Iterator[Pair] = _counted(cleaner.clean(corpus), reporter)
+    if corrections is not None:
+        pairs = itertools.chain(pairs, _corrected(corrections, cleaner, exclude, reporter))
+    write_pairs(scratch, "train", pairs)
     reporter.finish()
     for line in cleaner.report.lines():
         reporter.say(line)
     if not cleaner.report.kept:
         raise CorpusError(f"nothing to train on is left of {corpus.name} after cleaning; `kente check` says more")
     return cleaner.report
+
+
+def _corrected(corrections: Corpus, corpus: Cleaner, exclude: Keys, reporter: Reporter) -> Iterator[Pair]:
+    """The corrections worth keeping beside a corpus that was cleaned, several times over; of two for the same sentence, the later one."""
+    latest = {pair.source: pair for pair in corrections}
+    kept = list(Cleaner(corpus.config, corpus.profile, exclude).clean(latest.values()))
+    reporter.say(f"corrections: {len(kept):,} of {len(latest):,} mixed in, each {CORRECTED} times")
+    for _ in range(CORRECTED):
+        yield from kept
 
 
 def _counted(pairs: Iterator[Pair], reporter: Reporter) -> Iterator[Pair]:
