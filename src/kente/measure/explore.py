@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 import kente
-from kente.config import DecodeConfig
 from kente.data.tokenizer import BOS, EOS, UNK
 from kente.decode.answers import no_answer
 from kente.decode.engine import Question
@@ -21,21 +19,11 @@ from kente.decode.torch_engine import TorchEngine, at_rest
 from kente.decode.tracing import Trace, trace
 from kente.decode.translator import UNKNOWN, Translator
 from kente.measure.alignment import GoldPair, words_of_pieces
-from kente.measure.explored import (
-    KINDS,
-    Beginning,
-    Candidate,
-    Explored,
-    Maps,
-    Occlusion,
-    Reading,
-    Side,
-    Step,
-    Weights,
-)
+from kente.measure.explored import KINDS, Beginning, Explored, Maps, Occlusion, Reading, Side, Step, Weights
 from kente.measure.habits import habits
 from kente.measure.joining import side_of
 from kente.measure.rollout import from_source, within
+from kente.measure.stepping import answers_without, left_out, probabilities, steps_of
 from kente.models.conv_seq2seq import ConvSeq2Seq
 from kente.models.interface import AttentionMap, Generator
 from kente.models.recurrent_seq2seq import WHY_NO_ATTENTION, FixedContextSeq2Seq
@@ -43,10 +31,7 @@ from kente.models.summary import describe
 from kente.models.transformer import Transformer
 from kente.reporting import SILENT, Reporter
 
-SHOWN = 8
-"""Candidates of each step."""
-TOGETHER = 64
-"""Sources read at once while words are left out."""
+ANOTHER = "the known alignment is of other words than these, so it is not drawn"
 SEVERAL = "several sentences, read as one; `kente translate` would take them one by one"
 
 
@@ -98,11 +83,11 @@ def _read(
     }
     with at_rest(model):
         maps = _maps(model, look(engine, question.source, ids))
-        steps, left_out = _steps(engine, question, ids, sides["source"], translator, occlusion)
-        instead = _instead(engine, question, sides["source"], translator, config) if occlusion else ()
+        steps = steps_of(engine, tokenizers.target, question.source, ids)
         vector = _vector(engine, question.source)
+        left = _occlusion(reader.translator, question, ids, sides["source"]) if occlusion else None
     same = ids == traced.answer.ids and traced.answer != no_answer()
-    words = tuple(word.text for word in sides["source"].words[:-1])
+    links = _links(known, sides) if known else ()
     return Reading(
         name=reader.name,
         description=describe(model.config),
@@ -117,15 +102,37 @@ def _read(
         beam=config.beam,
         went_on=max(0, len(traced.steps) - len(ids) - 1) if same else 0,
         vector=vector,
-        occlusion=Occlusion(words, left_out, instead) if occlusion else None,
-        links=_links(known, sides) if known else (),
-        warnings=_warnings(sentence, question, traced, translator),
+        occlusion=left,
+        links=links,
+        warnings=(*_warnings(sentence, question, traced, translator), *((ANOTHER,) if known and not links else ())),
     )
 
 
 def _warnings(sentence: str, question: Question, traced: Trace, translator: Translator) -> tuple[str, ...]:
     several = translator.split_sentences and len(split_sentences(sentence)) > 1
     return (SEVERAL,) * several + (UNKNOWN,) * (UNK in question.source) + traced.answer.warnings
+
+
+def _occlusion(translator: Translator, question: Question, ids: Sequence[int], source: Side) -> Occlusion:
+    engine, words = translator.engine.in_torch(), source.words[:-1]  # the end mark stays
+    variants = left_out(question.source, words)
+    return Occlusion(
+        tuple(word.text for word in words),
+        probabilities(engine, variants, ids),
+        answers_without(engine, translator.tokenizers.target, question, variants, translator.config),
+    )
+
+
+def _with_beginnings(steps: Sequence[Step], traced: Trace, translator: Translator) -> tuple[Step, ...]:
+    """Each step with what the beam held and dropped."""
+    decode, answer = translator.tokenizers.target.decode, (*traced.answer.ids, EOS)
+    filled = []
+    for step, branches in zip(steps, traced.steps, strict=False):
+        beginnings = tuple(
+            Beginning(decode(b.ids), b.log_probability, b.fate, b.ids == answer[: len(b.ids)]) for b in branches
+        )
+        filled.append(replace(step, beginnings=beginnings))
+    return (*filled, *steps[len(filled) :])
 
 
 # --- attention ---
@@ -146,9 +153,7 @@ def _maps(model: Generator, seen: list[AttentionMap]) -> tuple[Maps, ...]:
     if isinstance(model, Transformer):  # elsewhere convolutions or recurrences pass words on, and they have no weights
         rollouts = {kind: within(weights[kind]) for kind in ("encoder", "decoder")}
         rollouts["cross"] = from_source(weights["decoder"], weights["cross"], weights["encoder"])
-    return tuple(
-        Maps(kind, *KINDS[kind], weights[kind], rollouts.get(kind), habits(weights[kind])) for kind in kinds
-    )
+    return tuple(Maps(kind, *KINDS[kind], weights[kind], rollouts.get(kind), habits(weights[kind])) for kind in kinds)
 
 
 def _stacked(maps: list[AttentionMap]) -> Weights:
@@ -190,71 +195,3 @@ def _links(known: GoldPair, sides: dict[str, Side]) -> tuple[tuple[int, int], ..
         for column, sources in enumerate(source)
         if any((s, t) in known.links for s in sources for t in targets)
     )
-
-
-# --- steps, and words left out ---
-
-
-@torch.inference_mode()
-def _distributions(engine: TorchEngine, sources: Sequence[Sequence[int]], target: Sequence[int]) -> Iterator[Tensor]:
-    """log p(piece | source, what was written before it) for each source (B, V), step by step, while the target is written."""
-    rows = [[*source, EOS] for source in sources]
-    width = max(map(len, rows))
-    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=engine.device)
-    mask = torch.arange(width, device=engine.device) < torch.tensor([[len(row)] for row in rows], device=engine.device)
-    state = engine.model.start(ids, mask)
-    for token in (BOS, *target):
-        step = engine.model.step(state, torch.full((len(rows),), token, device=engine.device))
-        state = step.state
-        yield step.logits.float().log_softmax(-1)
-
-
-def _steps(
-    engine: TorchEngine,
-    question: Question,
-    target: Sequence[int],
-    source: Side,
-    translator: Translator,
-    occlusion: bool,
-) -> tuple[tuple[Step, ...], Weights]:
-    """The steps without the beam; and, (words, pieces), how likely each piece is with each word of the source left out."""
-    steps, wanted = [], [*target, EOS]
-    pieces = translator.tokenizers.target.pieces
-    for token, (likely,) in zip(wanted, _distributions(engine, [question.source], target), strict=True):
-        best = likely.topk(min(SHOWN, len(likely)))
-        candidates = zip(pieces(best.indices.tolist()), best.values.exp().tolist(), strict=True)
-        rank = 1 + int((likely > likely[token]).sum())
-        steps.append(Step(pieces([token])[0], float(likely[token].exp()), rank, tuple(Candidate(*c) for c in candidates)))
-    found: list[Weights] = [np.zeros((0, len(wanted)), dtype=np.float32)]
-    variants = left_out(question.source, source) if occlusion else []
-    for begin in range(0, len(variants), TOGETHER):
-        columns = _distributions(engine, variants[begin : begin + TOGETHER], target)
-        likely = torch.stack([scores[:, token] for token, scores in zip(wanted, columns, strict=True)], dim=1)
-        found.append(likely.exp().cpu().numpy())
-    return tuple(steps), np.concatenate(found)
-
-
-def left_out(ids: Sequence[int], source: Side) -> list[list[int]]:
-    """The source without each of its words; the end mark stays."""
-    return [[*ids[: word.begin], *ids[word.end :]] for word in source.words[:-1]]
-
-
-def _instead(
-    engine: TorchEngine, question: Question, source: Side, translator: Translator, config: DecodeConfig
-) -> tuple[str, ...]:
-    """What the model writes, word by likeliest word, with each word of the source left out."""
-    questions = [replace(question, source=ids) for ids in left_out(question.source, source)]
-    answers = engine.search(questions, replace(config, beam=1, sample=False))
-    return tuple(translator.tokenizers.target.decode(found[0].ids) for found in answers)
-
-
-def _with_beginnings(steps: Sequence[Step], traced: Trace, translator: Translator) -> tuple[Step, ...]:
-    """Each step with what the beam held and dropped."""
-    decode, answer = translator.tokenizers.target.decode, (*traced.answer.ids, EOS)
-    filled = []
-    for step, branches in zip(steps, traced.steps, strict=False):
-        beginnings = tuple(
-            Beginning(decode(b.ids), b.log_probability, b.fate, b.ids == answer[: len(b.ids)]) for b in branches
-        )
-        filled.append(replace(step, beginnings=beginnings))
-    return (*filled, *steps[len(filled) :])
