@@ -97,9 +97,7 @@ def _step(step: Step) -> dict[str, Any]:
         "p": _share(step.probability),
         "rank": step.rank,
         "candidates": [[visible(c.piece), _share(c.probability)] for c in step.candidates],
-        "beginnings": [
-            [visible(b.text), round(b.log_probability, 3), b.fate, int(b.chosen)] for b in step.beginnings
-        ],
+        "beginnings": [[visible(b.text), round(b.log_probability, 3), b.fate, int(b.chosen)] for b in step.beginnings],
     }
 
 
