@@ -84,7 +84,11 @@ def test_a_base_model_and_forty_tokens_stay_below_a_megabyte() -> None:
     shape = TransformerConfig(encoder_layers=6, decoder_layers=6, width=32, feedforward=32, heads=8)
     model: Any = build(shape, side.size, side.size).eval()
     ratio = (40 - 10) / 41  # so that the answer, which does not want to end, has forty pieces
-    reader = Translator(TorchEngine(model), Tokenizers(side, side, joint=True), DecodeConfig(beam=5, max_ratio=ratio))
+    reader = Translator(
+        TorchEngine(model),
+        Tokenizers(side, side, joint=True),
+        DecodeConfig(beam=5, max_ratio=ratio, length_penalty=5.0),
+    )
     explored = api.look({"base": reader}, " ".join(side.symbols[:40]))
     reading = explored.readings[0]
     assert len(reading.sides["source"].pieces) == 41 and len(reading.steps) >= 40
@@ -98,7 +102,7 @@ def test_a_base_model_and_forty_tokens_stay_below_a_megabyte() -> None:
 @pytest.mark.parametrize("hostile", [False, True])
 def test_no_text_of_a_model_becomes_markup_and_nothing_is_asked_for(hostile: bool) -> None:
     document = page(made_up(hostile=hostile))
-    assert document.count("<script") == 3 and "window.broken" not in re.sub(r'id="explored">.*?</script>', "", document)
+    assert document.count("<script") == 3 and "<script>window" not in document
     assert "<img" not in document and not re.search(r'(?:src|href)="(?!#|data:)', document)
     scripts = "".join(re.findall(r"<script>(.*?)</script>", document, re.DOTALL))
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|import|innerHTML|eval)\b", scripts)
@@ -228,8 +232,7 @@ def test_a_terminal_shows_each_row_with_what_it_looks_at_most(width: int, wish: 
     for line, word, row in zip(tail, most, found.weights, strict=True):
         assert visible(word)[:8] in line and line.endswith(f" {row.max():.2f}")
     assert all(line == visible(line) for line in lines), "no escape sequence of a model reaches the terminal"
-    if wish == "plain":
-        assert max(map(breadth, lines[3:])) <= width
+    assert max(map(breadth, tail)) <= width
 
 
 def test_stronger_weights_have_darker_shades() -> None:

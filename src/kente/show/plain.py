@@ -29,7 +29,7 @@ def _reading(reading: Reading, view: View, width: int) -> list[str]:
     lines = [visible(f"{reading.name}: {reading.description}"), f"  {visible(reading.text)}"]
     if reading.given and reading.answer != reading.text:
         lines.append(f"  of itself it writes: {visible(reading.answer)}")
-    lines += [f"  note: {warning}" for warning in reading.warnings]
+    lines += [f"  note: {visible(warning)}" for warning in reading.warnings]
     found = shown(reading, view)
     if found is None:
         return [*lines, f"  {reading.absent[view.kind]}", *_vector(reading.vector, width)]

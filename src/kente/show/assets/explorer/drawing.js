@@ -47,8 +47,8 @@ function heatMap(table, shares, { known, step }) {
   const across = columns.length * CELL;
   const down = rows.length * CELL;
   const left = breadth(rows) + 12;
-  const lean = breadth(columns) * 0.72;
-  const head = lean + 16;
+  const lean = 0.72 * breadth(columns) + 6; // what a label that is turned by 45 degrees needs, up and across
+  const head = lean + 10;
   const place = (column) => (table.mirrored ? columns.length - 1 - column : column);
   const field = draw("g", { transform: `translate(${left} ${head})`, class: "field" });
   field.append(draw("g", { class: "rows" }, ...rows.map((label, row) => word(label, { x: -6, y: CELL * (row + 0.5), "data-row": row }))));
