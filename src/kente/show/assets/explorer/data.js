@@ -98,8 +98,11 @@ function attentionTable(reading, maps, choice, joined) {
     values,
     mirrored: side.mirrored,
     stepwise: explored.kinds[maps.kind].stepwise,
-    links: new Set(linked.map(([row, column]) => holding(rows, row) * columns.length + holding(columns, column))),
-    tell: (row, column) => [isolated(rows[row][0]), " looks at ", isolated(columns[column][0]), `: ${values[row * columns.length + column].toFixed(3)}`],
+    links: new Set(linked.map(([row, piece]) => holding(rows, row) * columns.length + holding(columns, piece))),
+    tell: (row, column) => {
+      const weight = values[row * columns.length + column].toFixed(3);
+      return [isolated(rows[row][0]), " looks at ", isolated(columns[column][0]), `: ${weight}`];
+    },
   };
 }
 
@@ -114,9 +117,12 @@ function occlusionTable(reading, joined) {
   const rows = labelled(reading.sides.written, joined);
   const length = reading.steps.length;
   const before = rows.map(([, begin, end]) => product(reading.steps.slice(begin, end).map((step) => step.p)));
-  const after = (row, column) => product(without.subarray(column * length + rows[row][1], column * length + rows[row][2]));
-  const values = new Float32Array(rows.length * words.length);
-  rows.forEach((_, row) => words.forEach((_word, column) => { values[row * words.length + column] = before[row] - after(row, column); }));
+  const after = (row, column) => {
+    const [, begin, end] = rows[row];
+    return product(without.subarray(column * length + begin, column * length + end));
+  };
+  const falls = rows.flatMap((_, row) => words.map((_word, column) => before[row] - after(row, column)));
+  const values = Float32Array.from(falls);
   return {
     title: "without a word of the source: how far the probability of what was written falls",
     rows: rows.map(([label]) => label),
@@ -130,7 +136,8 @@ function occlusionTable(reading, joined) {
       const change = values[row * words.length + column];
       const way = Math.abs(change) < 0.0005 ? "stays at" : change > 0 ? "falls to" : "rises to";
       const numbers = `: ${before[row].toFixed(3)} ${way} ${after(row, column).toFixed(3)}. It would write: `;
-      return ["without ", isolated(words[column]), ", the probability of ", isolated(rows[row][0]), numbers, isolated(instead[column] || "nothing")];
+      const left = ["without ", isolated(words[column]), ", the probability of ", isolated(rows[row][0])];
+      return [...left, numbers, isolated(instead[column] || "nothing")];
     },
   };
 }

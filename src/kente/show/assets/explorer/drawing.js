@@ -50,34 +50,51 @@ function heatMap(table, shares, { known, step }) {
   const lean = 0.72 * breadth(columns) + 6; // what a label that is turned by 45 degrees needs, up and across
   const head = lean + 10;
   const place = (column) => (table.mirrored ? columns.length - 1 - column : column);
-  const field = draw("g", { transform: `translate(${left} ${head})`, class: "field" });
-  field.append(draw("g", { class: "rows" }, ...rows.map((label, row) => word(label, { x: -6, y: CELL * (row + 0.5), "data-row": row }))));
-  field.append(draw("g", { class: "columns" }, ...columns.map((label, column) => {
-    const x = CELL * (place(column) + 0.5) + 1;
-    return word(label, { transform: `translate(${x} -7) rotate(-45)`, "data-column": column });
-  })));
+  const field = draw("g", { transform: `translate(${left} ${head})`, class: "field" }, ...axes(table, place));
   field.append(draw("rect", { class: "ground", width: across, height: down }));
   const cells = draw("g", { class: "cells", transform: `scale(${CELL}) translate(0 .5)` });
-  levels(shares, rows.length, columns.length, place).forEach((path, level) => path && cells.append(draw("path", { opacity: level / LEVELS, d: path })));
-  field.append(cells);
-  const threads = [...upTo(rows.length + 1).map((row) => `M0 ${CELL * row}h${across}`), ...upTo(columns.length + 1).map((column) => `M${CELL * column} 0v${down}`)];
-  field.append(draw("path", { class: "threads", d: threads.join("") }));
-  if (known && table.links.size) {
-    const rings = [...table.links].map((at) => `M${CELL * place(at % columns.length) + 4} ${CELL * Math.floor(at / columns.length) + 4}h14v14h-14z`);
-    field.append(draw("path", { class: "known", d: rings.join("") }));
-  }
+  levels(shares, rows.length, columns.length, place).forEach((path, level) => {
+    if (path) cells.append(draw("path", { opacity: level / LEVELS, d: path }));
+  });
+  const threads = [
+    ...upTo(rows.length + 1).map((row) => `M0 ${CELL * row}h${across}`),
+    ...upTo(columns.length + 1).map((column) => `M${CELL * column} 0v${down}`),
+  ];
+  field.append(cells, draw("path", { class: "threads", d: threads.join("") }));
+  if (known && table.links.size) field.append(rings(table, place));
   if (table.stepwise && step !== null) field.append(...progress(table, step, across, left));
   field.append(draw("rect", { class: "cursor", width: CELL, height: CELL, visibility: "hidden" }));
-  const width = left + across + Math.max(lean - CELL / 2, 4);
-  return picture("weights", width, head + down + 3, field);
+  return picture("weights", left + across + Math.max(lean - CELL / 2, 4), head + down + 3, field);
+}
+
+function axes({ rows, columns }, place) {
+  const beside = rows.map((label, row) => word(label, { x: -6, y: CELL * (row + 0.5), "data-row": row }));
+  const above = columns.map((label, column) => {
+    const turned = `translate(${CELL * (place(column) + 0.5) + 1} -7) rotate(-45)`;
+    return word(label, { transform: turned, "data-column": column });
+  });
+  return [draw("g", { class: "rows" }, ...beside), draw("g", { class: "columns" }, ...above)];
+}
+
+// Around cells of words known to translate each other.
+function rings(table, place) {
+  const width = table.columns.length;
+  const paths = [...table.links].map((at) => {
+    const row = Math.floor(at / width);
+    return `M${CELL * place(at % width) + 4} ${CELL * row + 4}h14v14h-14z`;
+  });
+  return draw("path", { class: "known", d: paths.join("") });
 }
 
 // The row being written, and a veil over those that are not written yet.
 function progress(table, step, across, left) {
   const row = holding(table.spans, step);
   const rest = table.rows.length - row - 1;
-  const veil = draw("rect", { class: "unwritten", x: -left, y: CELL * (row + 1), width: across + left, height: CELL * rest });
-  return [veil, draw("rect", { class: "writing", x: -left + 2, y: CELL * row, width: across + left - 2, height: CELL })];
+  const width = across + left;
+  return [
+    draw("rect", { class: "unwritten", x: -left, y: CELL * (row + 1), width, height: CELL * rest }),
+    draw("rect", { class: "writing", x: 2 - left, y: CELL * row, width: width - 2, height: CELL }),
+  ];
 }
 
 // Strokes one unit thick, one path to a level of colour: a page of single cells would be slow.
@@ -93,39 +110,41 @@ function levels(shares, rows, columns, place) {
 }
 
 function picture(kind, width, height, ...parts) {
-  const sizes = `max-width:${Math.round(width)}px;min-width:${Math.round(0.75 * width)}px`;
-  const view = `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`;
-  return draw("svg", { class: kind, viewBox: view, width: Math.ceil(width), height: Math.ceil(height), style: sizes, tabindex: 0, role: "img" }, ...parts);
+  const size = { width: Math.ceil(width), height: Math.ceil(height) };
+  const style = `max-width:${size.width}px;min-width:${Math.round(0.75 * width)}px`;
+  const viewBox = `0 0 ${size.width} ${size.height}`;
+  return draw("svg", { class: kind, viewBox, ...size, style, tabindex: 0, role: "img" }, ...parts);
 }
 
 // What looks on the left, what is looked at on the right, and a line between them as strong as the weight.
 function lineView(table, shares, { known, step }) {
   const { rows, columns } = table;
   const pitch = CELL + 2;
-  const left = breadth(rows) + 14;
   const reach = 190;
-  const right = breadth(columns) + 14;
+  const left = breadth(rows) + 14;
   const height = pitch * Math.max(rows.length, columns.length) + 8;
-  const offset = (count) => 4 + (height - 8 - pitch * count) / 2 + pitch / 2;
-  const y = { row: (row) => offset(rows.length) + pitch * row, column: (column) => offset(columns.length) + pitch * column };
+  const first = (count) => (height - pitch * (count - 1)) / 2;
+  const from = rows.map((_, row) => first(rows.length) + pitch * row);
+  const to = columns.map((_, column) => first(columns.length) + pitch * column);
   const now = table.stepwise && step !== null ? holding(table.spans, step) : rows.length - 1;
-  const field = draw("g", { transform: `translate(${left} 0)`, class: "field" });
   const lines = draw("g", { class: "lines" });
-  for (let row = 0; row <= now; row += 1) {
-    for (let column = 0; column < columns.length; column += 1) {
-      const share = shares[row * columns.length + column];
-      const linked = known && table.links.has(row * columns.length + column);
-      if (share < FAINT && !linked) continue;
-      const middle = reach / 2;
-      const path = `M0 ${y.row(row)}C${middle} ${y.row(row)} ${middle} ${y.column(column)} ${reach} ${y.column(column)}`;
-      if (linked) lines.append(draw("path", { class: "linked", d: path, "data-row": row }));
-      lines.append(draw("path", { d: path, opacity: Math.max(0.05, share).toFixed(2), "stroke-width": (0.6 + 4.4 * share).toFixed(1), "data-row": row }));
-    }
-  }
-  field.append(lines);
-  field.append(draw("g", { class: "rows" }, ...rows.map((label, row) => word(label, { x: -8, y: y.row(row), "data-row": row, class: row > now ? "later" : null }))));
-  field.append(draw("g", { class: "sources" }, ...columns.map((label, column) => word(label, { x: reach + 8, y: y.column(column), "data-column": column }))));
-  return picture("lineview", left + reach + right, height, field);
+  shares.forEach((share, at) => {
+    const row = Math.floor(at / columns.length);
+    const linked = known && table.links.has(at);
+    if (row > now || (share < FAINT && !linked)) return;
+    const [start, end] = [from[row], to[at % columns.length]];
+    const d = `M0 ${start}C${reach / 2} ${start} ${reach / 2} ${end} ${reach} ${end}`;
+    const strength = { opacity: Math.max(0.05, share).toFixed(2), "stroke-width": (0.6 + 4.4 * share).toFixed(1) };
+    if (linked) lines.append(draw("path", { class: "linked", d, "data-row": row }));
+    lines.append(draw("path", { d, ...strength, "data-row": row }));
+  });
+  const looking = rows.map((label, row) => {
+    return word(label, { x: -8, y: from[row], "data-row": row, class: row > now ? "later" : null });
+  });
+  const seen = columns.map((label, column) => word(label, { x: reach + 8, y: to[column], "data-column": column }));
+  const field = draw("g", { transform: `translate(${left} 0)`, class: "field" }, lines);
+  field.append(draw("g", { class: "rows" }, ...looking), draw("g", { class: "seen" }, ...seen));
+  return picture("lineview", left + reach + breadth(columns) + 14, height, field);
 }
 
 // One pixel to a cell; the style makes it larger.
@@ -153,7 +172,10 @@ function ink() {
 function vectorView(vector) {
   const most = Math.max(...vector.map(Math.abs)) || 1;
   const across = 64;
-  const bars = vector.map((value, place) => `M${5 * (place % across) + 2.5} ${44 * Math.floor(place / across) + 22}v${(-20 * value) / most}`);
+  const bars = vector.map((value, place) => {
+    const middle = 44 * Math.floor(place / across) + 22;
+    return `M${5 * (place % across) + 2.5} ${middle}v${((-20 * value) / most).toFixed(1)}`;
+  });
   const height = 44 * Math.ceil(vector.length / across);
   const svg = picture("vector", 5 * Math.min(vector.length, across), height, draw("path", { d: bars.join("") }));
   svg.setAttribute("aria-label", `${vector.length} values between ${(-most).toFixed(2)} and ${most.toFixed(2)}`);

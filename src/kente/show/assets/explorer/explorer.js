@@ -1,25 +1,35 @@
 // ---- The whole: a panel to each model, one row of controls for all, and keys for everything.
 
 const state = { kind: Object.keys(explored.kinds)[0], lines: false, joined: true, strongest: false, known: true, sort: "place" };
+const LEFT_OUT = "One word of the source is left out (a column): how much less likely is what was written (a row)? "
+  + "Attention is not asked.";
 const panels = explored.readings.map(makePanel);
 const controls = [];
 
 function makePanel(reading) {
   const panel = { reading, layer: 0, head: null, step: null, table: null, rest: "", thumbs: [] };
-  panel.heads = make("div", { class: "heads scroll", role: "radiogroup", "aria-label": `heads of ${reading.name}`, onkeydown: (event) => walkHeads(panel, event) });
+  const group = { role: "radiogroup", "aria-label": `heads of ${reading.name}` };
+  panel.heads = make("div", { class: "heads scroll", ...group, onkeydown: (event) => walkHeads(panel, event) });
   panel.caption = make("figcaption");
   panel.stage = make("div", { class: "scroll stage" });
   panel.readout = make("output", { class: "readout" });
   panel.tools = makeTools(panel);
   makeSteps(panel);
-  const itself = reading.given && reading.answer !== reading.text ? [make("p", { class: "note" }, "of itself it writes: ", make("span", { dir: "auto" }, reading.answer || "nothing"))] : [];
   panel.element = make("article", { class: "reading" },
-    make("header", {}, make("h3", {}, isolated(reading.name)), make("small", {}, reading.description),
-      make("p", { class: "answer", dir: "auto" }, reading.text || "(nothing)"), ...itself,
-      ...reading.warnings.map((warning) => make("p", { class: "note" }, warning))),
+    make("header", {}, ...heading(reading)),
     make("div", { class: "left" }, panel.heads, panel.walk),
     make("figure", { class: "focus map" }, panel.caption, panel.stage, panel.readout, panel.tools));
   return panel;
+}
+
+function heading(reading) {
+  const parts = [make("h3", {}, isolated(reading.name)), make("small", {}, reading.description)];
+  parts.push(make("p", { class: "answer", dir: "auto" }, reading.text || "(nothing)"));
+  if (reading.given && reading.answer !== reading.text) {
+    const answer = make("span", { dir: "auto" }, reading.answer || "nothing");
+    parts.push(make("p", { class: "note" }, "of itself it writes: ", answer));
+  }
+  return [...parts, ...reading.warnings.map((warning) => make("p", { class: "note" }, warning))];
 }
 
 // ---- choosing
@@ -67,7 +77,8 @@ function choice(name, options, setting) {
     controls.push(() => button.setAttribute("aria-pressed", String(state[setting] === value)));
     return button;
   });
-  return make("div", { class: "choice", role: "group", "aria-label": name }, make("span", { class: "name" }, name), ...buttons);
+  const label = make("span", { class: "name" }, name);
+  return make("div", { class: "choice", role: "group", "aria-label": name }, label, ...buttons);
 }
 
 const kinds = Object.entries(explored.kinds).map(([kind, { title }]) => [kind, title]);
@@ -77,7 +88,7 @@ const sorts = [["place", "place"], ...HABITS.map((name) => [name, name])];
 const explanation = make("p", { class: "note explanation" });
 controls.push(() => {
   const kind = explored.kinds[state.kind];
-  explanation.textContent = kind ? kind.explained : "One word of the source is left out (a column): how much less likely is what was written (a row)? Attention is not asked.";
+  explanation.textContent = kind ? kind.explained : LEFT_OUT;
 });
 const toolbar = make("div", { class: "controls screen" },
   choice("show", kinds, "kind"),
@@ -96,7 +107,7 @@ function nextSort() {
 const ACTIONS = {
   m: () => chooseEverywhere(() => ({ head: "mean" })),
   x: () => chooseEverywhere(() => ({ head: "max" })),
-  r: () => chooseEverywhere((panel, maps) => ({ head: "rollout", layer: panel.layer === "all" ? maps.layers - 1 : panel.layer })),
+  r: () => chooseEverywhere(({ layer }, maps) => ({ head: "rollout", layer: layer === "all" ? maps.layers - 1 : layer })),
   a: () => chooseEverywhere((panel, maps) => {
     if (panel.layer !== "all") return { layer: "all", head: panel.head === "max" ? "max" : "mean" };
     return { layer: maps.usual, head: maps.heads > 1 ? panel.head : 0 };
@@ -124,8 +135,12 @@ document.addEventListener("keydown", (event) => {
 function repaint() {
   for (const panel of panels) for (const one of panel.thumbs) one.paint();
 }
-for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", repaint);
+for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+  window.matchMedia(query).addEventListener("change", repaint);
+}
 
 for (const panel of panels) drawStep(panel);
-document.getElementById("explorer").append(toolbar, explanation, make("div", { class: panels.length > 1 ? "readings several" : "readings" }, ...panels.map((panel) => panel.element)));
+const readings = make("div", { class: "readings" }, ...panels.map((panel) => panel.element));
+readings.classList.toggle("several", panels.length > 1);
+document.getElementById("explorer").append(toolbar, explanation, readings);
 update();

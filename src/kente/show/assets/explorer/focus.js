@@ -13,12 +13,7 @@ function drawFocus(panel) {
   panel.table = table;
   panel.tools.hidden = !table;
   if (!table) {
-    const reason = panel.reading.absent[state.kind] || "There is no such map.";
-    const vector = panel.reading.vector;
-    const parts = vector.length ? [vectorView(vector), make("p", { class: "note" }, `These ${vector.length} values are all that the decoder is told of the source.`)] : [];
-    panel.caption.textContent = "no map";
-    panel.stage.replaceChildren(make("p", { class: "reason" }, reason), ...parts);
-    panel.readout.replaceChildren();
+    explainAbsence(panel);
     return;
   }
   const maps = mapsOf(panel.reading, state.kind);
@@ -28,11 +23,28 @@ function drawFocus(panel) {
   const svg = view(table, strengths(table, state.strongest), { known: state.known, step: panel.step });
   svg.setAttribute("aria-label", `${panel.reading.name}: ${table.title}. ${mostOf(table)}`);
   panel.stage.replaceChildren(svg);
-  panel.rest = state.kind === WITHOUT ? "stronger colour: without the column's word, the row's is less likely" : "a row looks at its columns; stronger colour is more weight";
-  if (state.lines) panel.rest = "on the left what looks, on the right what is looked at";
+  panel.rest = restingWords();
   panel.readout.textContent = panel.rest;
   if (state.lines) followLines(panel, svg);
   else followCells(panel, svg);
+}
+
+function restingWords() {
+  if (state.lines) return "on the left what looks, on the right what is looked at";
+  if (state.kind === WITHOUT) return "stronger colour: without the column's word, the row's is less likely";
+  return "a row looks at its columns; stronger colour is more weight";
+}
+
+function explainAbsence(panel) {
+  const { absent, vector } = panel.reading;
+  const parts = [make("p", { class: "reason" }, absent[state.kind] || "There is no such map.")];
+  if (vector.length) {
+    const words = `These ${vector.length} values are all that the decoder is told of the source.`;
+    parts.push(vectorView(vector), make("p", { class: "note" }, words));
+  }
+  panel.caption.textContent = "no map";
+  panel.stage.replaceChildren(...parts);
+  panel.readout.replaceChildren();
 }
 
 // Where each row is strongest, in words, for those who cannot see it.
@@ -99,7 +111,8 @@ function followLines(panel, svg) {
       return;
     }
     const width = table.columns.length;
-    const best = upTo(width).sort((one, other) => table.values[row * width + other] - table.values[row * width + one]).slice(0, 3);
+    const worth = (column) => table.values[row * width + column];
+    const best = upTo(width).sort((one, other) => worth(other) - worth(one)).slice(0, 3);
     panel.readout.replaceChildren(...best.flatMap((column, place) => [place ? "; " : "", ...table.tell(row, column)]));
   }
   labels.forEach((label, row) => {

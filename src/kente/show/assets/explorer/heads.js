@@ -23,17 +23,18 @@ function inOrder(maps, habit) {
 function thumb(panel, maps, choice, caption) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const table = attentionTable(panel.reading, maps, choice, state.joined);
-  const words = `${titleOf(maps, choice)}${habitText(maps, choice) ? `, ${habitText(maps, choice)}` : ""}`;
-  const button = make("button", {
-    type: "button", class: "thumb", role: "radio", "aria-label": words, title: words, onclick: () => choose(panel, choice),
-  }, canvas, make("span", {}, caption));
+  const words = [titleOf(maps, choice), habitText(maps, choice)].filter(Boolean).join(", ");
+  const names = { type: "button", class: "thumb", role: "radio", "aria-label": words, title: words };
+  const button = make("button", { ...names, onclick: () => choose(panel, choice) }, canvas, make("span", {}, caption));
   button.paint = () => thumbnail(canvas, table, strengths(table, state.strongest), ink());
   button.choice = choice;
   button.paint();
   return button;
 }
 
-function captionOf({ layer, head }) {
+// Below a small map: its head; sorted, its layer and head and what it is sorted by.
+function captionOf(maps, { layer, head }) {
+  if (state.sort !== "place") return `${layer + 1}·${head + 1}: ${maps.habits[state.sort][layer][head].toFixed(2)}`;
   if (typeof head === "number") return `${head + 1}`;
   return layer === "all" ? `${head} of all` : head;
 }
@@ -51,10 +52,7 @@ function drawHeads(panel) {
   panel.heads.replaceChildren(...rows.map((row) => {
     const layer = row[0].layer;
     const label = sorted ? `${state.sort}, rising` : layer === "all" ? "all layers" : `layer ${layer + 1}`;
-    const thumbs = row.map((choice) => {
-      const worth = sorted ? `${choice.layer + 1}·${choice.head + 1}: ${maps.habits[state.sort][choice.layer][choice.head].toFixed(2)}` : captionOf(choice);
-      return thumb(panel, maps, choice, worth);
-    });
+    const thumbs = row.map((choice) => thumb(panel, maps, choice, captionOf(maps, choice)));
     panel.thumbs.push(...thumbs);
     return make("div", { class: "layer" }, make("span", { class: "layer-name" }, label), ...thumbs);
   }));
@@ -73,12 +71,10 @@ function markChosen(panel) {
 // Arrow keys go to the neighbour that one sees, and choose it.
 function walkHeads(panel, event) {
   const at = panel.thumbs.indexOf(document.activeElement);
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (at < 0) return;
-  let next = step ? panel.thumbs[at + step] : null;
-  if (event.key === "ArrowUp" || event.key === "ArrowDown") next = neighbour(panel.thumbs, panel.thumbs[at], event.key === "ArrowDown");
-  else if (!step) return;
+  const step = STEPS[event.key];
+  if (at < 0 || !step) return;
   event.preventDefault();
+  const next = step[1] ? panel.thumbs[at + step[1]] : neighbour(panel.thumbs, panel.thumbs[at], step[0] > 0);
   if (!next) return;
   choose(panel, next.choice);
   next.focus();
@@ -86,7 +82,8 @@ function walkHeads(panel, event) {
 
 function neighbour(thumbs, from, below) {
   const here = from.getBoundingClientRect();
-  const beyond = thumbs.map((one) => [one, one.getBoundingClientRect()]).filter(([, box]) => (below ? box.top >= here.bottom - 2 : box.bottom <= here.top + 2));
+  const boxes = thumbs.map((one) => [one, one.getBoundingClientRect()]);
+  const beyond = boxes.filter(([, box]) => (below ? box.top >= here.bottom - 2 : box.bottom <= here.top + 2));
   const far = ([, box]) => 1000 * Math.abs(box.top - here.top) + Math.abs(box.left - here.left);
   beyond.sort((one, other) => far(one) - far(other));
   return beyond.length ? beyond[0][0] : null;

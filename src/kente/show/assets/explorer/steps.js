@@ -13,20 +13,20 @@ function percent(share) {
 
 function makeSteps(panel) {
   const { steps } = panel.reading;
-  panel.slider = make("input", {
-    type: "range", min: 1, max: steps.length, value: steps.length, "aria-label": "step of the decoding", oninput: () => goTo(panel, Number(panel.slider.value) - 1),
-  });
+  const button = (words, act, more = {}) => make("button", { type: "button", onclick: act, ...more }, words);
+  const range = { type: "range", min: 1, max: steps.length, value: steps.length, "aria-label": "step of the decoding" };
+  panel.slider = make("input", { ...range, oninput: () => goTo(panel, Number(panel.slider.value) - 1) });
   panel.count = make("output", { class: "count" });
-  panel.chips = steps.map((step, place) => make("button", { type: "button", class: "chip", tabindex: -1, onclick: () => goTo(panel, place) }, step.piece));
+  panel.chips = steps.map((step, place) => button(step.piece, () => goTo(panel, place), { class: "chip", tabindex: -1 }));
   panel.told = make("div", { class: "told" });
-  const back = make("button", { type: "button", "aria-label": "one step back", onclick: () => goBy(panel, -1) }, "◀");
-  const on = make("button", { type: "button", "aria-label": "one step on", onclick: () => goBy(panel, 1) }, "▶");
-  const whole = make("button", { type: "button", class: "whole", onclick: () => goTo(panel, null) }, "whole");
-  panel.walk = make("section", { class: "walk" },
-    make("h4", {}, "Step by step"),
-    make("div", { class: "slide" }, back, panel.slider, on, panel.count, whole),
-    make("p", { class: "chips", dir: "auto" }, ...panel.chips),
-    panel.told);
+  const slide = make("div", { class: "slide" },
+    button("◀", () => goBy(panel, -1), { "aria-label": "one step back" }),
+    panel.slider,
+    button("▶", () => goBy(panel, 1), { "aria-label": "one step on" }),
+    panel.count,
+    button("whole", () => goTo(panel, null)));
+  const chips = make("p", { class: "chips", dir: "auto" }, ...panel.chips);
+  panel.walk = make("section", { class: "walk" }, make("h4", {}, "Step by step"), slide, chips, panel.told);
 }
 
 // null shows the decoding whole.
@@ -43,7 +43,7 @@ function goBy(panel, by) {
 
 function drawStep(panel) {
   const { steps } = panel.reading;
-  const step = panel.step;
+  const { step } = panel;
   const now = step === null ? steps.length : step + 1;
   panel.slider.value = now;
   panel.slider.setAttribute("aria-valuetext", step === null ? "whole" : `${now} of ${steps.length}: ${steps[step].piece}`);
@@ -52,17 +52,15 @@ function drawStep(panel) {
     chip.classList.toggle("now", place === step);
     chip.classList.toggle("later", place >= now);
   });
-  panel.told.replaceChildren(...(step === null ? [make("p", { class: "note" }, "Move the slider to see each piece being written.")] : told(panel, step)));
-}
-
-function told(panel, place) {
-  const step = panel.reading.steps[place];
-  return [make("div", { class: "columns-of-two" }, candidates(step), beam(panel, place))];
+  const idle = make("p", { class: "note" }, "Move the slider to see each piece being written.");
+  const both = () => make("div", { class: "side-by-side" }, candidates(steps[step]), beam(panel.reading, step));
+  panel.told.replaceChildren(step === null ? idle : both());
 }
 
 function candidates(step) {
-  const written = step.candidates.findIndex(([piece]) => piece === step.piece);
-  const list = step.candidates.map(([piece, share], place) => candidate(piece, share, place === written && step.rank === place + 1));
+  const list = step.candidates.map(([piece, share], place) => {
+    return candidate(piece, share, piece === step.piece && step.rank === place + 1);
+  });
   if (!list.some((one) => one.classList.contains("taken"))) list.push(candidate(step.piece, step.p, true, step.rank));
   return make("div", {}, make("h5", {}, "what might come next"), make("ol", { class: "candidates" }, ...list));
 }
@@ -70,28 +68,37 @@ function candidates(step) {
 function candidate(piece, share, taken, rank) {
   const bar = make("span", { class: "bar-of", style: `--share:${share}`, "aria-hidden": "true" });
   const words = make("span", { class: "piece", dir: "auto" }, piece);
-  return make("li", { class: taken ? "taken" : null }, bar, words, make("span", { class: "share" }, `${percent(share)}${rank ? ` (number ${rank})` : ""}${taken ? " ✓" : ""}`));
+  const number = `${percent(share)}${rank ? ` (number ${rank})` : ""}${taken ? " ✓" : ""}`;
+  return make("li", { class: taken ? "taken" : null }, bar, words, make("span", { class: "share" }, number));
 }
 
-function beam(panel, place) {
-  const { reading } = panel;
+function beam(reading, place) {
   const { beginnings } = reading.steps[place];
-  if (!beginnings.length) {
-    const why = reading.given && reading.answer !== reading.text ? "The target was given, so no beam led to it. Of itself the model writes: " : "No search led here.";
-    return make("div", {}, make("h5", {}, "the beam"), make("p", { class: "note" }, why, make("span", { dir: "auto" }, reading.given ? reading.answer : "")));
-  }
+  if (!beginnings.length) return noBeam(reading);
+  const some = (holds) => beginnings.filter(([, , fate]) => holds(fate));
   const groups = [
-    [reading.beam > 1 ? "alive" : "carried on", beginnings.filter(([, , fate]) => fate === "lives")],
-    ["ended here", beginnings.filter(([, , fate]) => fate === "ended")],
-    ["dropped", beginnings.filter(([, , fate]) => fate in FATES)],
+    ["alive", some((fate) => fate === "lives")],
+    ["ended", some((fate) => fate === "ended")],
+    ["dropped", some((fate) => fate in FATES)],
   ];
-  const lists = groups.filter(([, some]) => some.length).flatMap(([name, some]) => [make("h5", {}, name), make("ul", { class: `beam ${name.split(" ")[0]}` }, ...some.map(beginning))]);
-  const last = place === reading.steps.length - 1 && reading.wentOn;
-  const after = last ? [make("p", { class: "note" }, `The search went on for ${reading.wentOn} more ${reading.wentOn > 1 ? "steps" : "step"} and found nothing better.`)] : [];
-  return make("div", {}, ...lists, ...after);
+  const lists = groups.filter(([, members]) => members.length).flatMap(([name, members]) => [
+    make("h5", {}, name), make("ul", { class: `beam ${name}` }, ...members.map(beginning)),
+  ]);
+  if (place === reading.steps.length - 1 && reading.wentOn) {
+    const steps = `${reading.wentOn} more ${reading.wentOn > 1 ? "steps" : "step"}`;
+    lists.push(make("p", { class: "note" }, `The search went on for ${steps} and found nothing better.`));
+  }
+  return make("div", {}, ...lists);
+}
+
+function noBeam({ given, answer }) {
+  const why = given ? "The target was given, so no beam led to it. Of itself the model writes: " : "No search led here.";
+  const note = make("p", { class: "note" }, why, make("span", { dir: "auto" }, given ? answer : ""));
+  return make("div", {}, make("h5", {}, "the beam"), note);
 }
 
 function beginning([text, worth, fate, chosen]) {
-  const why = FATES[fate] ? make("small", {}, FATES[fate]) : "";
-  return make("li", { class: chosen ? "chosen" : null }, make("span", { dir: "auto", class: "text" }, text || "(nothing yet)"), make("span", { class: "share" }, `log p ${worth.toFixed(2)}`), why);
+  const words = make("span", { dir: "auto", class: "text" }, text || "(nothing yet)");
+  const number = make("span", { class: "share" }, `log p ${worth.toFixed(2)}`);
+  return make("li", { class: chosen ? "chosen" : null }, number, words, FATES[fate] ? make("small", {}, FATES[fate]) : "");
 }
