@@ -107,7 +107,11 @@ def test_what_was_dropped_says_rightly_why(seed: int, beam: int) -> None:
         for branch in with_fate(branches, "ended"):
             best = max(best, branch.log_probability / length_penalty(float(len(branch.ids)), config.length_penalty))
         if len(living) == beam:
-            assert all(branch.log_probability <= min(living) for branch in with_fate(branches, "beaten"))
+            length, beaten = len(branches[0].ids), with_fate(branches, "beaten")
+            rivals = [branch for branch in beaten if len(branch.ids) == length and branch.ids[-1] != EOS]
+            assert all(branch.log_probability <= min(living) for branch in rivals)
+            for end in (branch for branch in beaten if branch.ids[-1] == EOS):
+                assert sum(other.log_probability >= end.log_probability for other in branches if other != end) >= beam
         for branch in with_fate(branches, "weak"):
             assert branch.ids[-1] == EOS
             assert branch.log_probability / length_penalty(float(len(branch.ids)), config.length_penalty) <= best

@@ -48,13 +48,15 @@ class Watched:
 
     def __init__(self, method: Beam | Follow) -> None:
         self.method, self.copies = method, method.copies
-        self.width = method.width if isinstance(method, Beam) else 1
+        self.places = (
+            method.width if isinstance(method, Beam) else 0
+        )  # where a candidate stays unless something speaks against it
         self.steps: list[tuple[Branch, ...]] = []
 
     def advance(self, logits: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Living]:
         before, answers = _rows(living), self.answers()[0]
         scores = self.method.rules.allow(logits.clone(), living, words)
-        ranked = rank(scores, living, words, self.width)
+        ranked = rank(scores, living, words, max(1, self.places))
         columns = (ranked.parent[0], ranked.token[0], ranked.log_probability[0])
         candidates = [
             Branch((*before[parent][0], token), total, "beaten")
@@ -63,7 +65,7 @@ class Watched:
         ]
         parents, after = self.method.advance(logits, living, words)
         whole = {tuple(h.ids) for h in self.answers()[0] if h not in answers}
-        self.steps.append(tuple(_with_fates(candidates, before, _rows(after), whole, self.width)))
+        self.steps.append(tuple(_with_fates(candidates, before, _rows(after), whole, self.places)))
         return parents, after
 
     def stop(self, living: Living) -> None:
@@ -87,7 +89,7 @@ def _with_fates(
     before: Sequence[tuple[tuple[int, ...], float]],
     after: Sequence[tuple[tuple[int, ...], float]],
     whole: set[tuple[int, ...]],
-    width: int,
+    places: int,
 ) -> list[Branch]:
     """Living ones first, then those that ended, then those dropped; a beginning that nothing continues is dropped as it stands."""
     living = [Branch(ids, total, "lives") for ids, total in after if total > NEVER]
@@ -97,11 +99,11 @@ def _with_fates(
         if branch.ids[-1] == EOS and branch.ids[:-1] in whole:
             ended.append(replace(branch, fate="ended"))
         elif branch.ids[-1] == EOS:
-            dropped.append(replace(branch, fate="weak" if place < width else "beaten"))
+            dropped.append(replace(branch, fate="weak" if place < places else "beaten"))
         else:
             going_on += 1
             if branch.ids not in alive:
-                dropped.append(replace(branch, fate="hopeless" if going_on <= width else "beaten"))
+                dropped.append(replace(branch, fate="hopeless" if going_on <= places else "beaten"))
     continued = {branch.ids[:-1] for branch in (*living, *ended, *dropped)}
     dropped += [Branch(ids, total, "beaten") for ids, total in before if total > NEVER and ids not in continued]
     return sorted(living, key=lambda branch: -branch.log_probability) + ended + dropped

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from kente.config import DecodeConfig
 from kente.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from kente.decode.answers import most_tokens
 from kente.decode.engine import Question
 from kente.decode.torch_engine import TorchEngine
 from kente.measure.explored import Candidate, Step, Weights, Word
@@ -71,6 +72,7 @@ def answers_without(
     config: DecodeConfig,
 ) -> tuple[str, ...]:
     """What the model makes of each variant of the source, taking the likeliest piece each time."""
-    questions = [replace(question, source=list(ids)) for ids in variants]
+    caps = [min(question.cap, most_tokens(len(ids) + 1, config.max_ratio)) for ids in variants]
+    questions = [Question(list(ids), cap) for ids, cap in zip(variants, caps, strict=True)]
     answers = engine.search(questions, replace(config, beam=1, sample=False))
     return tuple(tokenizer.decode(found[0].ids) for found in answers)
