@@ -111,7 +111,7 @@ function levels(shares, rows, columns, place) {
 
 function picture(kind, width, height, ...parts) {
   const size = { width: Math.ceil(width), height: Math.ceil(height) };
-  const style = `max-width:${size.width}px;min-width:${Math.round(0.75 * width)}px`;
+  const style = `max-width:${Math.round(1.25 * width)}px;min-width:${Math.round(0.75 * width)}px`;
   const viewBox = `0 0 ${size.width} ${size.height}`;
   return draw("svg", { class: kind, viewBox, ...size, style, tabindex: 0, role: "img" }, ...parts);
 }

@@ -84,6 +84,7 @@ function choice(name, options, setting) {
 const kinds = Object.entries(explored.kinds).map(([kind, { title }]) => [kind, title]);
 if (explored.readings.some((reading) => reading.occlusion)) kinds.push([WITHOUT, "without a word"]);
 const linked = explored.readings.some((reading) => reading.links.length);
+const many = explored.readings.some(({ maps }) => maps.some(({ layers, heads }) => layers * heads > 1));
 const sorts = [["place", "place"], ...HABITS.map((name) => [name, name])];
 const explanation = make("p", { class: "note explanation" });
 controls.push(() => {
@@ -95,7 +96,7 @@ const toolbar = make("div", { class: "controls screen" },
   choice("as", [[false, "map"], [true, "lines"]], "lines"),
   choice("of", [[true, "words"], [false, "pieces"]], "joined"),
   choice("colour", [[false, "0 to 1"], [true, "to the strongest"]], "strongest"),
-  choice("heads by", sorts, "sort"),
+  ...(many ? [choice("heads by", sorts, "sort")] : []),
   ...(linked ? [choice("known alignment", [[true, "shown"], [false, "hidden"]], "known")] : []));
 
 // ---- keys
