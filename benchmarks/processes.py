@@ -170,8 +170,8 @@ def _family(pid: int) -> list[int]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        for task in Path(f"/proc/{one}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # it may end while we look
+            for task in Path(f"/proc/{one}/task").glob("*/children"):
                 waiting += map(int, task.read_text().split())
     return found
 

@@ -296,6 +296,8 @@ class OptimiserConfig:
     """Decay of the running averages of gradient and squared gradient (adamw)."""
     momentum: float = 0.95
     """Decay of the running average of gradients (muon)."""
+    turns: int = _later(1)
+    """Muon moves each matrix once in so many updates, that much further: cheaper, and two turns learn as much."""
     epsilon: float = 1e-9
     """Keeps adamw's division finite."""
     weight_decay: float = 0.0
@@ -309,6 +311,7 @@ class OptimiserConfig:
         _require(0 < self.decay_share <= 1, f"optimiser.decay_share ({self.decay_share}) must be above 0 and at most 1")
         _require(all(0 <= b < 1 for b in self.betas), f"optimiser.betas {self.betas} must be at least 0 and below 1")
         _require(0 <= self.momentum < 1, f"optimiser.momentum ({self.momentum}) must be at least 0 and below 1")
+        _require(self.turns >= 1, f"optimiser.turns ({self.turns}) must be at least 1")
         _require(self.clip >= 0, f"optimiser.clip ({self.clip}) must be 0 (off) or more")
 
 
@@ -326,6 +329,8 @@ class TrainConfig:
     """Where training ends when neither updates nor minutes are given and early stopping never comes."""
     label_smoothing: float = 0.1
     """Share of probability spread over the words that are not the answer."""
+    begin: Literal["random", "associations"] = _later("random")
+    """Where the vectors of words begin: anywhere, or close to those of the words they stand in the same pairs with."""
     average: Literal["none", "ema", "last"] = "ema"
     """Weights to translate with: as they are, an exponential average, or the mean of the last checkpoints."""
     ema_decay: float = 0.995

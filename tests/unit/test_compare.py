@@ -115,7 +115,7 @@ def test_findings_say_who_won_what_length_does_and_how_attention_aligns():
         system("gru-attention", 70.0, (80.0, 70.0, 40.0), p=0.2, rate=0.31),
         system("transformer", 72.0, (82.0, 74.0, 20.0), rate=0.25),
     ]
-    buckets = [Bucket(1, 5, 9), Bucket(16, 20, 9), Bucket(31, 40, 9)]
+    buckets = [Bucket(1, 5, 19), Bucket(16, 20, 19), Bucket(31, 40, 19)]
     winner, fixed, attending, aligned = findings(systems, buckets, trained_length=20)
     assert "transformer does best: BLEU 72.0, against 70.0 for gru-attention" in winner
     assert "cannot tell it from gru-attention" in winner
@@ -123,6 +123,14 @@ def test_findings_say_who_won_what_length_does_and_how_attention_aligns():
     assert "2.0 on 31-40 words, longer than any trained on" in fixed
     assert "BLEU falls from 81.0" in attending and "to 72.0" in attending and "30.0 on 31-40" in attending
     assert "most with the gold alignments in transformer: 25%" in aligned and "31% in gru-attention" in aligned
+
+
+def test_lengths_that_few_sentences_have_are_not_spoken_of():
+    systems = [system("gru", 40.0, (1.0, 80.0, 30.0, 99.0), p=0.001, fixed=True)]
+    buckets = [Bucket(1, 5, 2), Bucket(6, 10, 500), Bucket(16, 20, 30), Bucket(31, 40, 3)]
+    _, told = findings(systems, buckets, trained_length=20)
+    assert "falls from 80.0 on sentences of 6-10 words to 30.0 on those of 16-20." in told
+    assert "longer" not in told
 
 
 def test_unequal_time_is_said():

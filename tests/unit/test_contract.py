@@ -220,14 +220,17 @@ def test_a_newcomer_takes_the_place_of_a_finished_sentence(config, group):
 
 @torch.inference_mode()
 def test_a_few_words_can_be_weighed_alone(config):
+    """The same for all sentences, or for each its own, whose rows stand side by side."""
     model = model_of(config)
     source, mask = sentences([7, 4, 5])
     few = torch.tensor([3, 9, 4, 22])
-    state = model.start(source, mask)
-    everything = model.step(state, torch.tensor([2, 2, 2])).logits
-    torch.testing.assert_close(
-        model.step(state, torch.tensor([2, 2, 2]), model.narrowed(few)).logits, everything[:, few]
-    )
+    state = regroup(model.start(source, mask), torch.tensor([0, 0, 1, 1, 2, 2]))
+    tokens = torch.tensor([2, 5, 6, 2, 7, 9])
+    everything = model.step(state, tokens).logits
+    torch.testing.assert_close(model.step(state, tokens, model.narrowed(few)).logits, everything[:, few])
+    own = torch.tensor([[3, 9], [4, 22], [5, 5]])
+    expected = everything.gather(1, own.repeat_interleave(2, dim=0))
+    torch.testing.assert_close(model.step(state, tokens, model.narrowed(own)).logits, expected)
 
 
 @torch.inference_mode()

@@ -323,18 +323,19 @@ def test_with_a_shortlist_answers_are_made_of_its_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "n_best"),
+    ("config", "n_best", "why"),
     [
-        (DecodeConfig(sample=True, seed=5), 2),
-        (DecodeConfig(beam=3, no_repeat=2), 1),
-        (DecodeConfig(beam=VOCABULARY), 1),
+        (DecodeConfig(sample=True, seed=5), 2, "its draws do not follow our seed"),
+        (DecodeConfig(beam=3, no_repeat=2), 1, "words that must not be repeated disturb the order of its beam"),
+        (DecodeConfig(beam=19), 1, "40 words are too few for its beam of 19"),
     ],
     ids=["draws", "beam without repeats", "beam wider than the vocabulary"],
 )
-def test_what_it_cannot_do_is_done_in_torch(config: DecodeConfig, n_best: int, tmp_path: Path) -> None:
+def test_what_it_cannot_do_is_done_in_torch(config: DecodeConfig, n_best: int, why: str, tmp_path: Path) -> None:
     model, questions = random_model(TINY, seed=2), sentences(4)
     torch_engine = TorchEngine(model)
     engine = fast_engine(model, tmp_path, lambda: torch_engine)
+    assert engine.cannot(config, n_best) == why
     assert engine.search(questions, config, n_best=n_best) == torch_engine.search(questions, config, n_best=n_best)
 
 

@@ -431,6 +431,15 @@ def test_a_choice_is_remembered_whole() -> None:
         assert Choice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice
 
 
+def test_what_only_torch_can_do_is_said_to_be_done_in_torch(run: Path, lines: list[str]) -> None:
+    listener = Listener()
+    translator = api.load(run, sample=True, threads=1, reporter=listener)
+    translator.translate(lines[:2])
+    translator.translate(lines[:2])
+    assert listener.said == ["translating with torch; CTranslate2 cannot: its draws do not follow our seed"]
+    assert translator.engine.name == "torch"
+
+
 # ---------------------------------------------------------------- asked for by name
 
 

@@ -104,6 +104,23 @@ def test_muon_moves_each_block_as_if_it_stood_alone():
     assert rms == pytest.approx(0.1 * 0.2, rel=0.3)  # as large as an AdamW update at the same rate
 
 
+def test_muon_in_turns_moves_every_block_as_often_and_as_far_together():
+    torch.manual_seed(0)
+    gradient = torch.randn(12, 4)  # three blocks, the same gradient at every update: momentum keeps its direction
+
+    def moved(turns, updates):
+        parameter = nn.Parameter(torch.zeros(12, 4))
+        muon = Muon([parameter], 0.95, 0.0, turns)
+        for _ in range(updates):
+            parameter.grad = gradient.clone()
+            muon.step(0.1)
+        return parameter.detach()
+
+    torch.testing.assert_close(moved(2, 4), moved(1, 4), atol=1e-4, rtol=1e-3)
+    first = moved(2, 1)
+    assert first[:4].any() and first[8:].any() and not first[4:8].any()
+
+
 def test_a_tall_matrix_is_orthogonalised_too():
     torch.manual_seed(0)
     tall = nn.Parameter(torch.zeros(5, 3))
@@ -139,10 +156,10 @@ def test_both_learn(kind):
     assert losses[-1] < 0.2 * losses[0]
 
 
-@pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_a_saved_state_goes_on_bit_for_bit(kind):
+@pytest.mark.parametrize(("kind", "turns"), [("adamw", 1), ("muon", 1), ("muon", 2)])
+def test_a_saved_state_goes_on_bit_for_bit(kind, turns):
     unbroken = small_model()
-    optimiser = Optimiser(unbroken, config(kind=kind, weight_decay=0.1))
+    optimiser = Optimiser(unbroken, config(kind=kind, turns=turns, weight_decay=0.1))
     learn(unbroken, optimiser, 3)
     saved = {name: tensor.clone() for name, tensor in optimiser.state().items()}
     weights = {name: p.detach().clone() for name, p in unbroken.named_parameters()}
@@ -150,7 +167,7 @@ def test_a_saved_state_goes_on_bit_for_bit(kind):
     resumed = small_model()
     for name, parameter in resumed.named_parameters():
         parameter.data.copy_(weights[name])
-    again = Optimiser(resumed, config(kind=kind, weight_decay=0.1))
+    again = Optimiser(resumed, config(kind=kind, turns=turns, weight_decay=0.1))
     again.load(saved)
     learn(resumed, again, 2)
     for (name, a), (_, b) in zip(unbroken.named_parameters(), resumed.named_parameters(), strict=True):

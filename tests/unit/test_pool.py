@@ -183,6 +183,9 @@ def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),  # a shell's background jobs ignore it
         env={**os.environ, "PYTHONPATH": str(Path(pool.__file__).parents[2])},
     )
     assert started.stdout is not None

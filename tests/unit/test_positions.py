@@ -12,7 +12,7 @@ from kente.config import TransformerConfig
 from kente.models.transformer import Transformer
 from kente.nn.attention import SelfAttention
 from kente.nn.masks import padding_mask
-from kente.nn.past import open_column
+from kente.nn.past import no_past, open_column
 from kente.nn.positions import Alibi, Relative, Rotary, Sinusoid, alibi_slopes, sinusoid
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, relative_distance=3)
@@ -221,11 +221,10 @@ def test_a_growing_past_equals_reading_in_one_go(positions):
     """Also further back than the clipped distance of 3."""
     layer, x = attention_with(positions), torch.randn(2, 9, 16)
     read, _ = layer(x, causal=True)
-    nothing = torch.empty(2, 2, 0, 1, 8)
-    past, slots = ((nothing, nothing),), torch.empty(2, 0, dtype=torch.long)
+    past, kin = no_past(1, torch.empty(2, 2, 0, 8)), torch.empty(2, 0, dtype=torch.bool)
     for place in range(9):
-        past, slots, column = open_column(past, slots, torch.tensor([place, place]))
-        torch.testing.assert_close(layer.step(x[:, place], past[0], column), read[:, place], **CLOSE)
+        past, kin, column = open_column(past, kin)
+        torch.testing.assert_close(layer.step(x[:, place], past.layers[0], column), read[:, place], **CLOSE)
 
 
 @pytest.mark.parametrize("positions", SCHEMES)

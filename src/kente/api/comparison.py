@@ -155,7 +155,7 @@ def gold_pair(pair: GrammarPair) -> GoldPair:
 
 def _given(data: Data, validation: Data | None, test: Data | None, out: Path, reporter: Reporter) -> Material:
     """The user's own text; a test set is held out by source sentence where none was given."""
-    corpus = data.corpus()
+    corpus, name = data.corpus(), data.name
     if test is None:
         count = corpus.count()
         size = min(HELD_OUT, count // 20)
@@ -164,7 +164,7 @@ def _given(data: Data, validation: Data | None, test: Data | None, out: Path, re
         data = Data(*write_pairs(out / "corpus", "train", split.train))
         test = Data(*write_pairs(out / "corpus", "test", split.test))
     pairs = data.corpus().count()
-    return Material(data, validation, _test_of(test), f"{corpus.name}, {pairs:,} pairs", pairs)
+    return Material(data, validation, _test_of(test), f"{name}, {pairs:,} pairs", pairs)
 
 
 # --- the verbs ---
@@ -319,7 +319,7 @@ def _test_of(test: Data) -> TestSet:
     pairs = list(test.corpus())
     if not pairs:
         raise CorpusError("the test set is empty: nothing to compare on")
-    return TestSet(test.corpus().name, tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
+    return TestSet(test.name, tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
 
 
 def _shared_validation(runs: Sequence[Run]) -> TestSet:

@@ -32,6 +32,11 @@ class Data:
             raise UsageError(f"{missing} is missing: a translator learns from a text and its translation")
         return Corpus.of_files(self.source, self.target)
 
+    @property
+    def name(self) -> str:
+        """The names of its files, for people: where they lie is of no use to a reader elsewhere."""
+        return " + ".join(path.name for path in (self.source, self.target, self.pairs) if path)
+
     def as_dict(self) -> dict[str, Any]:
         """Absolute paths, so that a resumed run finds its text from any folder."""
         paths = {name: str(path.resolve()) for name in ("source", "target", "pairs") if (path := getattr(self, name))}

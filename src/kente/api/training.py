@@ -31,6 +31,7 @@ from kente.models.summary import parameter_count
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, Score, environment, tensors_size
 from kente.train.averaging import named_weights
+from kente.train.beginnings import begin_with_associations
 from kente.train.budget import Chooser, automatic, fit_to_corpus, fit_to_minutes
 from kente.train.card import card
 from kente.train.objectives import CrossEntropy, mean_loss
@@ -156,6 +157,9 @@ def _fit(
     tokenizers = prepared.tokenizers
     model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint).to(device)
     batches = Batches(prepared.train, config.batches, config.train.seed, config.tokenizer.sampling, tokenizers)
+    checkpoint = run.latest(reporter)
+    if checkpoint is None and config.train.begin == "associations":
+        begin_with_associations(model, prepared.train)
     trainer = Trainer(
         model=model,
         objective=CrossEntropy(config.train.label_smoothing),
@@ -170,7 +174,6 @@ def _fit(
     )
     weights = {"model": named_weights(model)}
     run.check_room(4 * tensors_size(weights), config.train.keep)  # weights, their average, and two moments of each
-    checkpoint = run.latest(reporter)
     if checkpoint is not None:
         trainer.restore(checkpoint)
         reporter.say(f"resuming {run.path} after update {checkpoint.step:,}")

@@ -149,7 +149,7 @@ def sample(store: Store, places: int) -> Ids:
     stride = max(1, len(store) // SAMPLED)
     rows = np.random.default_rng(0).permutation(np.arange(0, len(store), stride))
     lengths = store.source_lengths[rows].astype(np.int64)
-    words = store.sides[0].ids[_spans(store.sides[0].offsets[rows], lengths)]
+    words = store.sides[0].ids[spans(store.sides[0].offsets[rows], lengths)]
     order = np.argsort(words, kind="stable")
     nth = np.empty(len(words), np.int64)  # the how manieth of its kind a word is
     nth[order] = np.arange(len(words)) - np.searchsorted(words[order], words[order])
@@ -164,16 +164,16 @@ def translations(store: Store, rows: Ids, rounds: int = ROUNDS) -> tuple[Ids, Id
     """(s, t, p(t | s)) for every source and target word that stand in one pair of `rows`, sorted by s; by IBM model 1."""
     size = int(store.meta["target"]["vocabulary"])
     lengths = [side[rows].astype(np.int64) for side in (store.source_lengths, store.target_lengths)]
-    target = store.sides[1].ids[_spans(store.sides[1].offsets[rows], lengths[1])].astype(np.int64)
+    target = store.sides[1].ids[spans(store.sides[1].offsets[rows], lengths[1])].astype(np.int64)
     ends = np.cumsum(lengths[0] + 1)
     source = np.full(int(ends[-1]), EOS, dtype=np.int64)  # each sentence with its end mark, which stands for no word
-    source[_spans(ends - lengths[0] - 1, lengths[0])] = store.sides[0].ids[
-        _spans(store.sides[0].offsets[rows], lengths[0])
+    source[spans(ends - lengths[0] - 1, lengths[0])] = store.sides[0].ids[
+        spans(store.sides[0].offsets[rows], lengths[0])
     ]
     # every target word beside all source words of its sentence, one group after the other
     group = np.repeat(lengths[0] + 1, lengths[1])
     begins = np.cumsum(group) - group
-    beside = source[_spans(np.repeat(ends - lengths[0] - 1, lengths[1]), group)]
+    beside = source[spans(np.repeat(ends - lengths[0] - 1, lengths[1]), group)]
     kinds, kind = np.unique(beside * size + np.repeat(target, group), return_inverse=True)
     s, t = np.divmod(kinds, size)
     probability = np.ones(len(kinds))
@@ -185,7 +185,7 @@ def translations(store: Store, rows: Ids, rounds: int = ROUNDS) -> tuple[Ids, Id
     return s, t, probability
 
 
-def _spans(starts: Ids, lengths: Ids) -> Ids:
+def spans(starts: Ids, lengths: Ids) -> Ids:
     """start, start + 1, ..., start + length - 1 for each, one after the other."""
     ends = np.cumsum(lengths)
     return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)

@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kente.decode.answers import Hypothesis, length_penalty
-from kente.decode.guards import Rules, Words
+from kente.decode.guards import Rules
 from kente.decode.hypothesis import NEVER, Living
 from kente.decode.likeliest import likeliest
+from kente.decode.words import Words
 from kente.models.interface import regroup
 
 
@@ -51,6 +52,7 @@ class Beam:
     """Keeps `width` hypotheses of each sentence alive and the `keep` best answers to it."""
 
     copies = 1
+    several = True
 
     def __init__(self, sentences: int, rules: Rules, width: int, keep: int, power: float, device: torch.device) -> None:
         self.rules, self.width, self.power = rules, width, power

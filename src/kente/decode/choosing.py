@@ -107,6 +107,7 @@ class Fastest:
         self.engine, self.folders, self.threads, self.reporter = engine, folders, threads, reporter
         self.consider_torch = consider_torch
         self._engines: dict[Work, Engine] = {}
+        self._said: set[str] = set()
         self.name = engine.name
 
     def in_torch(self) -> TorchEngine:
@@ -121,9 +122,20 @@ class Fastest:
         """Answers from the engine that is fastest at this."""
         if not questions:
             return []
-        engine = self.in_torch() if config.sample else self.fastest(questions, config, n_best)
+        why = self.engine.cannot(config, n_best)
+        if why is None:
+            engine = self.fastest(questions, config, n_best)
+        else:
+            engine = self.in_torch()
+            self._say(f"translating with torch; CTranslate2 cannot: {why}")
         self.name = engine.name
         return engine.search(questions, config, n_best=n_best, deadline=deadline)
+
+    def _say(self, text: str) -> None:
+        """Each thing once."""
+        if text not in self._said:
+            self._said.add(text)
+            self.reporter.say(text)
 
     def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
         """The engine for such questions; measured now if that was not done before, and said."""
@@ -134,7 +146,7 @@ class Fastest:
             choice = self._remembered(work) or self._measured(work, config)
             layout = choice.layout
             self._engines[work] = self.in_torch() if layout is None else self.engine.with_layout(layout)
-            self.reporter.say(f"translating with {choice}")
+            self._say(f"translating with {choice}")
         return self._engines[work]
 
     # ------------------------------------------------------------ remembering

@@ -209,7 +209,8 @@ def vocabulary_map(always: Iterable[str], candidates: Mapping[str, Iterable[str]
 
     One line for each source token: it, a tab, its target tokens with blanks between them; the line of no token at all holds those for
     every sentence. CTranslate2 takes the union over a batch, adds the marks for unknown, begin and end by itself, and reads a token that
-    the target vocabulary lacks as unknown. It knows no escapes, so a token may hold neither blank, tab nor line end.
+    the target vocabulary lacks as unknown. It knows no escapes, so a token may hold neither blank, tab nor line end. Padding must not be named:
+    CTranslate2 4.8 remembers the places of the marks from its first batch, and they hold only if nothing comes before them.
     """
     lines = [("", list(always)), *((source, list(targets)) for source, targets in candidates.items())]
     for source, targets in lines[1:]:

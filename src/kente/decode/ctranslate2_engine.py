@@ -91,7 +91,7 @@ class CTranslate2Engine:
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:
         """Answers to the questions. Late, an answer is empty: a search that has not ended has nothing to show here."""
-        if not self._can(config, rows_for(config, n_best)):
+        if self.cannot(config, n_best) is not None:
             return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
         asker = Asker(self.translator, config, n_best, self.names, self.shortlist)
         found = dict(self._asked(asker, questions, deadline))
@@ -110,10 +110,16 @@ class CTranslate2Engine:
                 answers[place] = hypotheses
         return answers
 
-    def _can(self, config: DecodeConfig, beam: int) -> bool:
-        """Whether CTranslate2 finds what our search would: not with draws, few words, or repeats forbidden, which disturb its beam's order."""
-        enough_words = 2 * beam + len(SPECIALS) <= self.vocabulary
-        return not config.sample and enough_words and (beam == 1 or not config.no_repeat)
+    def cannot(self, config: DecodeConfig, n_best: int = 1) -> str | None:
+        """Why CTranslate2 would not find what our search finds; None where it does."""
+        beam = rows_for(config, n_best)
+        if config.sample:
+            return "its draws do not follow our seed"
+        if beam > 1 and config.no_repeat:
+            return "words that must not be repeated disturb the order of its beam"
+        if 2 * beam + len(SPECIALS) > self.vocabulary:
+            return f"{self.vocabulary} words are too few for its beam of {beam}"
+        return None
 
     def _asked(
         self, asker: Asker, questions: Sequence[Question], deadline: Deadline | None
@@ -136,8 +142,9 @@ class CTranslate2Engine:
     def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
         """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
         lengths = [len(question.source) + 1 for question in questions]
-        each = sum(lengths) / (2 * self.layout.workers)  # when the longest are answered, no worker shall be idle
-        tokens = min(self.layout.batch_tokens / beam, each)
+        tokens = self.layout.batch_tokens / beam
+        if self.layout.workers > 1:  # none shall be idle, nor wait long for the last of them
+            tokens = min(tokens, sum(lengths) / (2 * self.layout.workers))
         free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
         return [
             [some[place] for place in batch]

@@ -42,6 +42,7 @@ class EngineFolders:
     ) -> None:
         self.run, self.checkpoint, self.tokenizers, self.shortlist = run, checkpoint, tokenizers, shortlist
         self.identity = self._identity()
+        self._verified: dict[Numbers, Path] = {}
 
     def _identity(self) -> str:
         """Stands for everything a folder is made from."""
@@ -66,7 +67,12 @@ class EngineFolders:
 
     def __call__(self, numbers: Numbers) -> Path:
         """The folder with this kind of numbers, whole; made now if there is none."""
-        name = f"ctranslate2-{numbers}-{self.identity}"
+        known = self._verified.get(numbers)
+        if known is None or not (known / MANIFEST).exists():
+            self._verified[numbers] = self._found(f"ctranslate2-{numbers}-{self.identity}", numbers)
+        return self._verified[numbers]
+
+    def _found(self, name: str, numbers: Numbers) -> Path:
         for home in self._homes():
             if is_whole(home / name):
                 return home / name

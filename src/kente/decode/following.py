@@ -7,9 +7,10 @@ from collections.abc import Callable
 from torch import Tensor
 
 from kente.decode.answers import Hypothesis, no_answer
-from kente.decode.guards import Rules, Words
+from kente.decode.guards import Rules
 from kente.decode.hypothesis import NEVER, Living
 from kente.decode.likeliest import likeliest
+from kente.decode.words import Words
 
 Choose = Callable[[Tensor, Living], Tensor]
 """(log-probabilities (N, A), rows) -> a column for each row."""
@@ -23,6 +24,8 @@ def greedy(scores: Tensor, living: Living) -> Tensor:
 class Follow:
     """Writes `copies` answers to each sentence, each on its own."""
 
+    several = False
+
     def __init__(self, sentences: int, rules: Rules, choose: Choose, copies: int, power: float) -> None:
         self.rules, self.choose, self.copies, self.power = rules, choose, copies, power
         self.found = [no_answer()] * (sentences * copies)
@@ -31,7 +34,7 @@ class Follow:
         """One token further; no row goes on from another."""
         scores = self.rules.allow(logits, living, words)
         columns = self.choose(scores, living)
-        tokens = words.tokens(columns)
+        tokens = words.tokens(columns[:, None])[:, 0]
         log_probability = living.log_probability + scores.gather(1, columns[:, None])[:, 0]
         ends = tokens == self.rules.eos
         done = (ends & (log_probability > NEVER)).nonzero()[:, 0]

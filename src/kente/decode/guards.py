@@ -2,76 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from kente.decode.answers import LOOP_TOKENS, PERIODS, run_of_a_loop
 from kente.decode.hypothesis import NEVER, Living
-from kente.models.interface import Generator, Narrowable, Output
+from kente.decode.words import Words
 
-SAMPLE = 64  # words off the shortlist that speak for all others
 HARDLY = -1e4  # log-probability of a forced token that the model would never write
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words a step weighs: all of them, or those that stand on the shortlist of a sentence at hand.
-
-    Logits (N, A) are then over `ids`. What stands on another's list is `foreign` to a sentence: no answer depends on its neighbours.
-    A probability still is a share among all words. How much the words off the list have of it is told by a sample of them, the same for
-    all: each of those off a sentence's list speaks for many. Without it answers would grow longer than they do with all words.
-    """
-
-    never: Tensor  # columns of the logits that are never chosen
-    output: Output | None = None
-    ids: Tensor | None = None  # (A,)
-    places: Tensor | None = None  # (V,) where an id stands in ids
-    foreign: Tensor | None = None  # (B, A)
-    speaks_for: Tensor | None = None  # (B, A) logarithm of how many words a column speaks for
-
-    @classmethod
-    def of(cls, model: Generator | Narrowable, living: Living, never: Tensor) -> Words:
-        """Every word that a living sentence may use, and the sample."""
-        allowed, vocabulary = living.allowed, living.allowed.shape[1]
-        if not vocabulary:
-            return cls(never)
-        assert hasattr(model, "narrowed"), "a shortlist needs a model that can weigh a few words alone"
-        drawn = torch.zeros(vocabulary, dtype=torch.bool, device=allowed.device)
-        drawn[:: max(1, vocabulary // SAMPLE)] = True
-        ids = (allowed.any(0) | drawn).nonzero()[:, 0]
-        places = ids.new_zeros(vocabulary)
-        places[ids] = torch.arange(len(ids), device=ids.device)
-        foreign = ~allowed[:, ids]
-        sampled = foreign & drawn[ids]
-        others = (vocabulary - allowed.sum(1)) / sampled.sum(1)  # words off the list for each that was drawn
-        speaks_for = torch.where(sampled, others.log()[:, None], torch.where(foreign, NEVER, 0.0))
-        known = never[torch.isin(never, ids)]
-        return cls(places[known], model.narrowed(ids), ids, places, foreign, speaks_for)
-
-    def log_softmax(self, logits: Tensor) -> Tensor:
-        """log p(word) for each row and column (N, A), -inf where a word is foreign."""
-        if self.foreign is None or self.speaks_for is None:
-            return torch.log_softmax(logits, dim=-1)
-        grouped = logits.view(len(self.foreign), -1, logits.shape[1])  # (B, G, A)
-        total = (grouped + self.speaks_for[:, None]).logsumexp(-1, keepdim=True)
-        return (grouped - total).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
-
-    def at(self, ids: Tensor) -> Tensor:
-        """The columns of the logits where these ids stand."""
-        return ids if self.places is None else self.places[ids]
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """The ids that stand in these columns."""
-        return columns if self.ids is None else self.ids[columns]
 
 
 class Rules:
     """What limits every answer."""
 
     def __init__(self, eos: int, no_repeat: int, device: torch.device) -> None:
-        self.eos = torch.tensor(eos, device=device)
+        self.eos = eos
         self.no_repeat = no_repeat
         self.loop_runs = torch.tensor([run_of_a_loop(period) for period in range(1, PERIODS + 1)], device=device)
 
@@ -79,16 +24,17 @@ class Rules:
         """log p(token) for each row (N, A), -inf where the token may not come next. Notes in `living` where a guard overruled the model."""
         scores = words.log_softmax(logits.float())
         forced, forced_scores = self._forced(scores, living, words)
-        scores.index_fill_(1, words.never, NEVER)
+        words.forbid(scores)
         if self.no_repeat:
-            forbid_repeats(scores, living.tokens, self.no_repeat, living.each(living.written), words)
+            rows, again = repeats(living.tokens, self.no_repeat, living.each(living.written))
+            scores[rows, words.columns(rows // living.group, again)] = NEVER
         if int(living.written.max()) >= LOOP_TOKENS:
             self._forbid_loops(scores, living, words)
         self._end(scores, living, words)
         if forced is not None:
             rows = forced.nonzero()[:, 0]
             scores[rows] = NEVER
-            scores[rows, words.at(forced[rows])] = forced_scores[rows]
+            scores[rows, words.columns(rows // living.group, forced[rows])] = forced_scores[rows]
         return scores
 
     def _forced(self, scores: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Tensor]:
@@ -99,7 +45,8 @@ class Rules:
         place = living.written.clamp(max=length - 1)[:, None]
         forced = living.each(living.prefix.gather(1, place)[:, 0] * (living.written < length))
         # a forced token is written even where the model says never
-        return forced, scores.gather(1, words.at(forced)[:, None])[:, 0].clamp(min=HARDLY)
+        sentences = torch.arange(len(scores), device=scores.device) // living.group
+        return forced, scores.gather(1, words.columns(sentences, forced)[:, None])[:, 0].clamp(min=HARDLY)
 
     def _forbid_loops(self, scores: Tensor, living: Living, words: Words) -> None:
         rows, periods = (living.runs >= self.loop_runs).nonzero(as_tuple=True)
@@ -107,7 +54,7 @@ class Rules:
             return
         guarded = living.guarded[rows // living.group]
         rows, periods = rows[guarded], periods[guarded]
-        again = words.at(living.recent[rows, periods])  # what stood one period before the next place
+        again = words.columns(rows // living.group, living.recent[rows, periods])  # what stood one period before
         wanted = scores[rows, again] >= scores[rows].amax(1)
         living.looped[rows[wanted]] = True
         scores[rows, again] = NEVER
@@ -116,7 +63,8 @@ class Rules:
         full = living.written >= living.cap
         if not bool(full.any()):
             return
-        rows, eos = living.each(full).nonzero()[:, 0], words.at(self.eos)
+        rows = living.each(full).nonzero()[:, 0]
+        eos = words.columns(rows // living.group, torch.full_like(rows, self.eos))
         ends = scores[rows, eos]
         living.cut[rows] = ends < scores[rows].amax(1)
         scores[rows] = NEVER
@@ -134,15 +82,14 @@ def has_loop(tokens: Tensor, mask: Tensor) -> Tensor:
     return found
 
 
-def forbid_repeats(scores: Tensor, tokens: Tensor, length: int, written: Tensor, words: Words | None = None) -> None:
-    """Set to -inf, in place, every token that would write a run of `length` for the second time; of `tokens` (N, T) so many are `written`."""
+def repeats(tokens: Tensor, length: int, written: Tensor) -> tuple[Tensor, Tensor]:
+    """(rows, ids) of every id that would write a run of `length` for the second time; of `tokens` (N, T) so many are `written`."""
     longest = int(written.max())
     if longest < length:
-        return
+        return written[:0], written[:0]
     before = torch.arange(1 - length, 0, device=tokens.device)
     begun = tokens.gather(1, (written[:, None] + before).clamp(min=0))  # the run that the next token would end
     runs = tokens[:, :longest].unfold(1, length, 1)  # (N, runs, length)
     whole = torch.arange(length, longest + 1, device=tokens.device) <= written[:, None]
     rows, places = ((runs[..., :-1] == begun[:, None]).all(-1) & whole).nonzero(as_tuple=True)
-    again = runs[rows, places, -1]
-    scores[rows, again if words is None else words.at(again)] = NEVER
+    return rows, runs[rows, places, -1]

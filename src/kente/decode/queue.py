@@ -16,8 +16,9 @@ from torch import Tensor
 
 from kente.data.shortlist import Shortlist
 from kente.decode.answers import Hypothesis
-from kente.decode.guards import Words, has_loop
+from kente.decode.guards import has_loop
 from kente.decode.hypothesis import Living
+from kente.decode.words import Words
 from kente.models.interface import Generator, State, refill, regroup, select
 
 FEW = 0.75
@@ -40,6 +41,7 @@ class Method(Protocol):
     """How tokens are chosen: `Beam`, or `Follow` for greedy search and sampling."""
 
     copies: int  # rows a sentence begins with, each on its own
+    several: bool  # whether a sentence may have several rows that go on from each other
 
     def advance(self, logits: Tensor, living: Living, words: Words) -> tuple[Tensor | None, Living]:
         """(the row that each new row continues, None where each continues itself; the rows after it)."""
@@ -152,7 +154,7 @@ class Desk:
             copies = torch.arange(len(source), device=self.device).repeat_interleave(self.method.copies)
             state, guarded = select(state, copies), guarded[copies]
         living.guarded = guarded
-        return Batch(state, living, Words.of(self.model, living, self.never), width)
+        return Batch(state, living, self._words(living), width)
 
     def _nothing_written(self, requests: Sequence[Request]) -> Living:
         copies, numbers = self.method.copies, partial(torch.tensor, device=self.device)
@@ -173,9 +175,13 @@ class Desk:
         if self.shortlist is None:
             return torch.empty(len(requests), 0, dtype=torch.bool, device=self.device)
         allowed = self.shortlist.allowed([r.source for r in requests])
+        allowed[:, self.never.tolist()] = True  # they are not chosen, but belong to all words
         for row, request in zip(allowed, requests, strict=True):
             row[list(request.prefix)] = True
         return torch.from_numpy(allowed).to(self.device)
+
+    def _words(self, living: Living) -> Words:
+        return Words.of(self.model, living, self.never, self.method.several)
 
     def _step(self, batch: Batch) -> Batch:
         """One token further in every row."""
@@ -193,10 +199,10 @@ class Desk:
         places = (~batch.alive).nonzero()[: len(began.alive), 0]
         where = (batch.rows_of(places), places)
         state, living = refill(batch.state, began.state, *where), refill(batch.living, began.living, *where)
-        return Batch(state, living, Words.of(self.model, living, self.never), batch.width)
+        return Batch(state, living, self._words(living), batch.width)
 
     def _without_the_ended(self, batch: Batch) -> Batch:
         stay = batch.alive.nonzero()[:, 0]
         where = (batch.rows_of(stay), stay)
         state, living = regroup(batch.state, *where), regroup(batch.living, *where)
-        return Batch(state, living, Words.of(self.model, living, self.never), batch.width)
+        return Batch(state, living, self._words(living), batch.width)

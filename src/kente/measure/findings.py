@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from kente.measure.comparison import Bucket, System
 
 SIGNIFICANT = 0.05
+ENOUGH = 10
+"""Sentences of a length below which nothing is said of it; the table shows it all the same."""
 
 
 def findings(
@@ -45,8 +47,9 @@ def _unequal(systems: Sequence[System]) -> str:
 
 def _length_effect(systems: Sequence[System], buckets: Sequence[Bucket], trained_length: int, unit: str) -> list[str]:
     """How much each kind loses from the shortest to the longest sentences of trained length, and what is left beyond."""
-    within = [i for i, bucket in enumerate(buckets) if not trained_length or bucket.low <= trained_length]
-    beyond = [i for i in range(len(buckets)) if i not in within]
+    telling = [i for i, bucket in enumerate(buckets) if bucket.sentences >= ENOUGH]
+    within = [i for i in telling if not trained_length or buckets[i].low <= trained_length]
+    beyond = [i for i in telling if i not in within]
     told = []
     for title, group in _groups(systems).items():
         if len(within) > 1:

@@ -92,7 +92,7 @@ class ConvSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
-    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+    def narrowed(self, ids: Int[Tensor, "*B A"]) -> Output:
         """The output over these words alone."""
         return self.output.narrowed(ids)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -71,8 +71,12 @@ class Output(Protocol):
     def scores(self, hidden: Tensor) -> Tensor: ...
 
 
+@runtime_checkable
 class Narrowable(Protocol):
-    """A Generator that can weigh a few words instead of all: step(state, tokens, model.narrowed(ids)) gives logits of those ids."""
+    """A Generator that can weigh a few words instead of all: step(state, tokens, model.narrowed(ids)) gives logits of those ids.
+
+    ids are (A,) for all sentences or (B, A) for each its own.
+    """
 
     def narrowed(self, ids: Tensor) -> Output: ...
 

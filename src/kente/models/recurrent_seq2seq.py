@@ -171,7 +171,7 @@ class FixedContextSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
-    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+    def narrowed(self, ids: Int[Tensor, "*B A"]) -> Output:
         """The output over these words alone."""
         return self.output.narrowed(ids)
 
@@ -259,7 +259,7 @@ class AttentiveSeq2Seq(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
-    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+    def narrowed(self, ids: Int[Tensor, "*B A"]) -> Output:
         """The output over these words alone."""
         return self.output.narrowed(ids)
 

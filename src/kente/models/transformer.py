@@ -21,7 +21,7 @@ from kente.nn.attention import MultiHead, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.masks import as_numbers, padding_mask
-from kente.nn.past import Past, open_column
+from kente.nn.past import Past, no_past, open_column
 from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
 from kente.nn.transformer import Decoder, Encoder, LayerParts
 from kente.nn.words import word_tables
@@ -33,9 +33,8 @@ class TransformerState:
 
     memory: tuple[tuple[Tensor, Tensor], ...] = field(metadata=SHARED)  # (B, H, S, K) each
     memory_mask: Tensor = field(metadata=SHARED)  # (B, S)
-    past: tuple[Past, ...] = field(metadata=SHARED)  # (B, H, capacity, rows of a sentence, K) each
-    position: Tensor = field(metadata=SHARED)  # (B,) words read so far
-    slots: Tensor  # (rows, capacity) which of its sentence's rows a row's past is from
+    past: Past = field(metadata=SHARED)
+    kin: Tensor  # (rows, entries) which entries of its sentence's past are a row's own
 
 
 class Transformer(nn.Module):
@@ -111,7 +110,7 @@ class Transformer(nn.Module):
         """Logits over the target vocabulary."""
         return self.output.scores(hidden)
 
-    def narrowed(self, ids: Int[Tensor, "A"]) -> Output:
+    def narrowed(self, ids: Int[Tensor, "*B A"]) -> Output:
         """The output over these words alone."""
         return self.output.narrowed(ids)
 
@@ -148,15 +147,13 @@ class Transformer(nn.Module):
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         projected = self.decoder.project(self.encode(source, source_mask))
         memory = tuple((keys.contiguous(), values.contiguous()) for keys, values in projected)  # read at every step
-        nothing = memory[0][0].new_empty(*memory[0][0].shape[:2], 0, 1, self.config.width // self.config.heads)
-        begin, slots = source.new_zeros(len(source)), source.new_empty(len(source), 0)
-        return TransformerState(memory, source_mask, ((nothing, nothing),) * len(memory), begin, slots)
+        return TransformerState(memory, source_mask, no_past(len(memory), memory[0][0]), source_mask[:, :0])
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
-        past, slots, column = open_column(state.past, state.slots, state.position)
-        where = state.position.repeat_interleave(len(tokens) // len(state.position))
+        past, kin, column = open_column(state.past, state.kin)
+        where = column.position.repeat_interleave(len(tokens) // len(column.position))
         x = self.target_positions(self.target_embedding(tokens)[:, None] * self.scale, where[:, None])[:, 0]
         memory_mask = as_numbers(padding_mask(state.memory_mask), x)
-        hidden = self.decoder.step(x, state.memory, memory_mask, past, column)
+        hidden = self.decoder.step(x, state.memory, memory_mask, past.layers, column)
         logits = (output or self.output).scores(hidden)
-        return Step(logits, replace(state, past=past, position=state.position + 1, slots=slots))
+        return Step(logits, replace(state, past=past, kin=kin))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from kente.nn.dropout import drop
 from kente.nn.masks import causal_mask
-from kente.nn.past import Column, Past
+from kente.nn.past import Column
 
 Turn = Callable[..., Tensor]
 """(x, positions) -> x: marks queries and keys (B, H, T, K) with where they stand, by default 0, 1, 2, ...; positions.Rotary."""
@@ -147,8 +147,8 @@ class SelfAttention(nn.Module):
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
 
-    def step(self, x: Float[Tensor, "N D"], past: Past, column: Column) -> Float[Tensor, "N D"]:
-        """The context of one more position in each of a sentence's rows. Writes its keys and values into `past`."""
+    def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, Tensor], column: Column) -> Float[Tensor, "N D"]:
+        """The context of one more position in each of a sentence's rows. Writes its keys and values into the buffers `past`."""
         rows = (len(column.position), -1, 3, self.heads, x.shape[1] // self.heads)  # (B, G, 3, H, K)
         queries, keys, values = self.query_key_value(x).view(rows).permute(2, 0, 3, 1, 4)
         if self.turn is not None:

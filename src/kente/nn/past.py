@@ -1,8 +1,9 @@
-"""What a decoder remembers of the words it has written: keys and values in buffers that are written in place.
+"""What a decoder remembers of the words it has written: keys and values, written in place into buffers with room to spare.
 
-A sentence may be continued in several ways at once, by G rows. Their keys and values stand side by side, position by position:
-(B, H, capacity, G, K). When one row goes on from where another stood, nothing moves; `slots` (B G, capacity) says for each row which
-of the G holds its own past at each position, and a mask hides the others.
+A sentence may be continued in several ways at once, by G rows. Everything that any of them writes stands in one buffer of the sentence,
+one entry after the other, and `kin` says for each row which entries are its own past. When a row goes on from where another stood, only
+its line of `kin` changes. Entries that no row descends from any more are dropped when room is needed: rows share most of their past, so
+that G rows have little more to remember, and to look through, than one.
 """
 
 from __future__ import annotations
@@ -17,72 +18,80 @@ from torch import Tensor
 
 from kente.nn.masks import as_numbers
 
-SMALLEST = 16
-"""Positions a buffer has at least; it grows by doubling."""
+SPARE = 16
+"""Entries a buffer has room for at least beyond those in use; it grows by doubling."""
 
-Past = tuple[Tensor, Tensor]
-"""Buffers of one layer's keys and values, (B, H, capacity, side, K) each: `side` rows of a sentence have room beside each other."""
+
+@dataclass
+class Past:
+    """The buffers of every layer, and what stands where: by sentence, not by row."""
+
+    layers: tuple[tuple[Tensor, Tensor], ...]  # keys and values, (B, H, E, K) each
+    places: Int[Tensor, "B E"]  # the position of the word an entry belongs to
+    used: Int[Tensor, "B"]  # entries in use, counted with gaps: the next is written behind the last of any sentence
+    position: Int[Tensor, "B"]  # words written by each row
+
+
+def no_past(layers: int, like: Float[Tensor, "B H S K"]) -> Past:
+    """Nothing written yet, for the sentences of `like`."""
+    nothing = like.new_empty(*like.shape[:2], 0, like.shape[3])
+    zero = torch.zeros(len(like), dtype=torch.long, device=like.device)
+    return Past(((nothing, nothing),) * layers, zero.new_empty(len(like), 0), zero, zero)
 
 
 @dataclass(frozen=True)
 class Column:
-    """The next position of each sentence: where it is written and what its rows may look at. The same in every layer."""
+    """The next position of each row: which entries it fills, and what may be looked at. The same in every layer."""
 
+    start: int
+    end: int
     position: Int[Tensor, "B"]
-    same: int | None  # that position, if it is the same for all
-    width: int  # positions to look at, the new one included
-    side: int
-    mask: Float[Tensor, "B 1 G S"] | None  # over all S = width x side keys: 0 = may look, -inf = may not; None = all
+    places: Int[Tensor, "B S"]
+    mask: Float[Tensor, "B 1 G S"] | None  # 0 = may look, -inf = may not; None = may look at everything
 
-    def add(self, past: Float[Tensor, "B H C side K"], new: Float[Tensor, "B H G K"]) -> Float[Tensor, "B H S K"]:
-        """Put new keys or values in their place; returns those of all rows of a sentence up to there."""
-        group = new.shape[2]
-        if self.same is not None:
-            past[:, :, self.same, :group] = new
-        else:
-            sentences = torch.arange(len(new), device=new.device)
-            past[sentences, :, self.position, :group] = new
-        return past[:, :, : self.width].flatten(2, 3)
+    def add(self, buffer: Float[Tensor, "B H E K"], new: Float[Tensor, "B H G K"]) -> Float[Tensor, "B H S K"]:
+        """Write new keys or values; returns all there are."""
+        buffer[:, :, self.start : self.end] = new
+        return buffer[:, :, : self.end]
 
     @cached_property
     def apart(self) -> Int[Tensor, "B 1 S"]:
-        """j - i from the new position i to the position j of each key."""
-        places = torch.arange(self.width, device=self.position.device).repeat_interleave(self.side)
-        return (places - self.position[:, None])[:, None]
+        """j - i from the new position i to the position j of each entry."""
+        return (self.places - self.position[:, None])[:, None]
 
 
-def open_column(
-    past: tuple[Past, ...], slots: Int[Tensor, "N C"], position: Int[Tensor, "B"]
-) -> tuple[tuple[Past, ...], Int[Tensor, "N C2"], Column]:
-    """Room for one more position: (buffers, slots, the column), larger ones where these are full."""
-    group = len(slots) // len(position)
-    first, last = (int(end) for end in position.aminmax())
-    _, _, capacity, side, _ = past[0][0].shape
-    if last >= capacity or group > side:
-        wanted, side = capacity if last < capacity else max(2 * last, SMALLEST), max(side, group)
-        past = tuple((_grown(keys, wanted, side), _grown(values, wanted, side)) for keys, values in past)
-        slots = F.pad(slots, (0, wanted - capacity))
-    if side > 1:
-        own = torch.arange(len(slots), device=slots.device) % group
-        slots.scatter_(1, position.repeat_interleave(group)[:, None], own[:, None])
-    same = last if first == last else None
-    mask = _mask(slots, position, last + 1, side, same is not None)
-    return past, slots, Column(position, same, last + 1, side, None if mask is None else as_numbers(mask, past[0][0]))
+def open_column(past: Past, kin: Bool[Tensor, "N E"]) -> tuple[Past, Bool[Tensor, "N E2"], Column]:
+    """(past, kin, column) as they will be when each row has written one more word into the column."""
+    sentences, group = len(past.used), len(kin) // len(past.used)
+    start = int(past.used.max())
+    if start + group > kin.shape[1]:
+        past, kin = _with_room(past, kin, group)
+        start = int(past.used.max())
+    end = start + group
+    kin = kin.clone()  # a state stays as it is
+    kin.view(sentences, group, -1)[:, :, start:end] = torch.eye(group, dtype=torch.bool, device=kin.device)
+    places = past.places.clone()
+    places[:, start:end] = past.position[:, None]
+    own = kin[:, :end]
+    mask = None if bool(own.all()) else as_numbers(own.view(sentences, 1, group, end), past.layers[0][0])
+    after = Past(past.layers, places, torch.full_like(past.used, end), past.position + 1)
+    return after, kin, Column(start, end, past.position, places[:, :end], mask)
 
 
-def _grown(buffer: Tensor, capacity: int, side: int) -> Tensor:
-    return F.pad(buffer, (0, 0, 0, side - buffer.shape[3], 0, capacity - buffer.shape[2]))
+def _with_room(past: Past, kin: Tensor, group: int) -> tuple[Past, Tensor]:
+    """Only the entries that some row descends from, and room for more behind them."""
+    sentences = len(past.used)
+    alive = kin.view(sentences, group, -1).any(1)  # (B, E)
+    kept = int(alive.sum(1).max()) if alive.shape[1] else 0
+    living_first = alive.byte().argsort(dim=1, descending=True, stable=True)
+    order = living_first[:, :kept]  # (B, kept)
+    spare = max(kept, SPARE, 2 * group)
 
+    def pack(buffer: Tensor) -> Tensor:
+        index = order[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
+        return F.pad(buffer.gather(2, index), (0, 0, 0, spare))
 
-def _mask(slots: Tensor, position: Tensor, width: int, side: int, same: bool) -> Bool[Tensor, "B 1 G S"] | None:
-    """True where a row's own past stands."""
-    rows = (len(position), -1)
-    mask: Tensor | None = None
-    if side > 1:
-        beside = torch.arange(side, device=slots.device)
-        mask = (slots[:, :width, None] == beside).unflatten(0, rows)  # (B, G, width, side)
-    if not same:
-        written = torch.arange(width, device=slots.device) <= position[:, None]
-        written = written[:, None, :, None].expand(-1, len(slots) // len(position), -1, side)
-        mask = written if mask is None else mask & written
-    return None if mask is None else mask.flatten(2)[:, None]
+    layers = tuple((pack(keys), pack(values)) for keys, values in past.layers)
+    places = F.pad(past.places.gather(1, order), (0, spare))
+    rows = order.repeat_interleave(group, dim=0)
+    return Past(layers, places, torch.full_like(past.used, kept), past.position), F.pad(kin.gather(1, rows), (0, spare))

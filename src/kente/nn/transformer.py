@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
-from kente.nn.past import Column, Past
+from kente.nn.past import Column
 
-Memory = tuple[Tensor, Tensor]
-"""Keys and values of the source, (B, H, S, K) each."""
+KeysValues = tuple[Tensor, Tensor]
+"""Of one layer, (B, H, S, K) each."""
 
 
 class FeedForward(nn.Module):
@@ -132,7 +132,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        memory: Memory,
+        memory: KeysValues,
         memory_mask: Bool[Tensor, "..."],
         *,
         seen: list[Tensor] | None = None,
@@ -148,7 +148,7 @@ class DecoderLayer(nn.Module):
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
     def step(
-        self, x: Float[Tensor, "N D"], memory: Memory, memory_mask: Tensor, past: Past, column: Column
+        self, x: Float[Tensor, "N D"], memory: KeysValues, memory_mask: Tensor, past: KeysValues, column: Column
     ) -> Float[Tensor, "N D"]:
         """One more position in each row."""
         x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
@@ -180,14 +180,14 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
         self.norm = parts.norm() if parts.pre else nn.Identity()
 
-    def project(self, memory: Float[Tensor, "B S D"]) -> list[Memory]:
+    def project(self, memory: Float[Tensor, "B S D"]) -> list[KeysValues]:
         """Each layer's keys and values of the source."""
         return [layer.cross.project(memory) for layer in self.layers]  # type: ignore[union-attr, operator]
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        memory: list[Memory],
+        memory: list[KeysValues],
         memory_mask: Bool[Tensor, "..."],
         *,
         seen: list[Tensor] | None = None,
@@ -199,9 +199,9 @@ class Decoder(nn.Module):
     def step(
         self,
         x: Float[Tensor, "N D"],
-        memory: Sequence[Memory],
+        memory: Sequence[KeysValues],
         memory_mask: Float[Tensor, "B 1 1 S"],
-        past: Sequence[Past],
+        past: Sequence[KeysValues],
         column: Column,
     ) -> Float[Tensor, "N D"]:
         """One more position in each row, written into each layer's `past` at `column`. A sentence has several rows side by side."""

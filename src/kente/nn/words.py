@@ -25,8 +25,8 @@ class Words(nn.Embedding):
         """logit_v = h . w_v (+ b_v)"""
         return F.linear(hidden, self.weight, self.bias)
 
-    def narrowed(self, ids: Int[Tensor, "A"]) -> FewWords:
-        """The rows of these words alone."""
+    def narrowed(self, ids: Int[Tensor, "*B A"]) -> FewWords:
+        """The rows of these words alone, the same for all or for each sentence its own."""
         return FewWords(self.weight[ids], None if self.bias is None else self.bias[ids])
 
 
@@ -34,12 +34,17 @@ class Words(nn.Embedding):
 class FewWords:
     """Some rows of a table, to be compared with."""
 
-    weight: Tensor  # (A, D)
-    bias: Tensor | None  # (A,)
+    weight: Tensor  # (A, D) or (B, A, D)
+    bias: Tensor | None  # (A,) or (B, A)
 
-    def scores(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B A"]:
-        """logit_a = h . w_a (+ b_a)"""
-        return F.linear(hidden, self.weight, self.bias)
+    def scores(self, hidden: Float[Tensor, "N D"]) -> Float[Tensor, "N A"]:
+        """logit_a = h . w_a (+ b_a). Where each sentence has words of its own, its vectors stand side by side."""
+        if self.weight.dim() == 2:
+            return F.linear(hidden, self.weight, self.bias)
+        grouped = hidden.view(len(self.weight), -1, hidden.shape[1])  # (B, G, D)
+        if self.bias is None:
+            return torch.bmm(grouped, self.weight.mT).flatten(0, 1)
+        return torch.baddbmm(self.bias[:, None], grouped, self.weight.mT).flatten(0, 1)
 
 
 class OneHot(nn.Module):

@@ -41,7 +41,7 @@ def _lead(comparison: Comparison) -> str:
         ("test", comparison.test),
         ("budget", comparison.budget),
         ("decoding", comparison.decoding),
-        ("made", comparison.created),
+        ("made", comparison.created[:16].replace("T", " ")),
     )
     entries = "".join(f"<div><dt>{name}</dt><dd>{isolated(value)}</dd></div>" for name, value in facts if value)
     findings = "".join(f"<li>{isolated(finding)}</li>" for finding in comparison.findings)

@@ -55,11 +55,14 @@ def systems_table(comparison: Comparison) -> str:
         ]
         for place, system in enumerate(systems)
     ]
-    names = [name if name != "chrF" else systems[0].chrf.name or name for name, _ in HEADER] if systems else []
+    header = list(HEADER)
+    if not any(system.alignment for system in systems):  # nothing is known to compare attention with
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    names = [name if name != "chrF" else systems[0].chrf.name or name for name, _ in header] if systems else []
     return table_html(
-        names or [name for name, _ in HEADER],
+        names or [name for name, _ in header],
         rows,
-        [numeric for _, numeric in HEADER],
+        [numeric for _, numeric in header],
         label="all systems",
         note=_note(comparison),
         sortable=True,

@@ -233,7 +233,14 @@ def automatic() -> Config:
     return apply(
         config,
         {
-            "optimiser": {"kind": "muon", "rate": 4e-3, "schedule": "linear", "warmup": 100, "epsilon": 1e-8},
-            "train": {"label_smoothing": 0.1, "average": "ema"},
+            "optimiser": {
+                "kind": "muon",
+                "rate": 4e-3,
+                "schedule": "linear",
+                "warmup": 100,
+                "epsilon": 1e-8,
+                "turns": 2,
+            },
+            "train": {"label_smoothing": 0.1, "average": "ema", "begin": "associations"},
         },
     )

@@ -75,11 +75,13 @@ def square_blocks(matrix: Tensor) -> list[Tensor]:
 class Muon:
     """Momentum, orthogonalised (Jordan et al., 2024), scaled so that one learning rate serves it and AdamW alike.
 
-    Blocks of one shape are orthogonalised together: a few large products instead of many small ones.
+    Blocks of one shape are orthogonalised together: a few large products instead of many small ones. With `turns`, a block moves only
+    every so many updates, that much further, and the others meanwhile: momentum hardly turns from one update to the next.
     """
 
-    def __init__(self, parameters: list[nn.Parameter], momentum: float, weight_decay: float):
+    def __init__(self, parameters: list[nn.Parameter], momentum: float, weight_decay: float, turns: int = 1):
         self.momentum, self.weight_decay = momentum, weight_decay
+        self.turns, self.turn = turns, 0
         self.groups: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
         for parameter in parameters:
             rows, columns = square_blocks(parameter.detach())[0].shape
@@ -91,19 +93,24 @@ class Muon:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
+        moving = slice(self.turn, None, self.turns)
         for shape, group in self.groups.items():
             gradients = torch.stack([block for p in group for block in square_blocks(p.grad)])  # type: ignore[arg-type]
             buffer = self.buffers[shape]
             buffer.lerp_(gradients, 1 - self.momentum)
-            ahead = gradients.lerp_(buffer, self.momentum)  # Nesterov: look where the momentum is going
+            blocks = [block for p in group for block in square_blocks(p.data)][moving]
+            if not blocks:
+                continue
+            ahead = gradients[moving].lerp_(buffer[moving], self.momentum)  # Nesterov: look where the momentum is going
             wide = ahead if shape[0] <= shape[1] else ahead.mT
             update = orthogonalise(wide)
             update = update if shape[0] <= shape[1] else update.mT
-            size = rate * 0.2 * math.sqrt(max(shape))  # the root mean square of an AdamW update is about 0.2
-            blocks = [block for p in group for block in square_blocks(p.data)]
+            further = self.turns * rate
+            size = further * 0.2 * math.sqrt(max(shape))  # the root mean square of an AdamW update is about 0.2
             if self.weight_decay:
-                torch._foreach_mul_(blocks, 1 - rate * self.weight_decay)
+                torch._foreach_mul_(blocks, 1 - further * self.weight_decay)
             torch._foreach_add_(blocks, list(update.unbind()), alpha=-size)
+        self.turn = (self.turn + 1) % self.turns
 
 
 def _row_tables(model: nn.Module) -> set[int]:
@@ -125,7 +132,7 @@ class Optimiser:
         parameters = [p for p in model.parameters() if p.requires_grad]
         tables = _row_tables(model)
         maps = [p for p in parameters if id(p) not in tables and _is_map(p)] if config.kind == "muon" else []
-        self.muon = Muon(maps, config.momentum, config.weight_decay) if maps else None
+        self.muon = Muon(maps, config.momentum, config.weight_decay, config.turns) if maps else None
         by_muon = {id(p) for p in maps}
         rest = [p for p in parameters if id(p) not in by_muon]
         self.adamw = torch.optim.AdamW(
@@ -172,6 +179,8 @@ class Optimiser:
         tensors = {name: state[slot] for name, state, slot, _ in self._adamw_slots() if slot in state}
         for shape, buffer in (self.muon.buffers if self.muon else {}).items():
             tensors[f"muon.momentum.{shape[0]}x{shape[1]}"] = buffer
+        if self.muon and self.muon.turns > 1:
+            tensors["muon.turn"] = torch.tensor(self.muon.turn)
         return tensors
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -182,3 +191,5 @@ class Optimiser:
                 state[slot] = tensors[name].to(parameter.device).clone()
         for shape, buffer in (self.muon.buffers if self.muon else {}).items():
             buffer.copy_(tensors[f"muon.momentum.{shape[0]}x{shape[1]}"])
+        if self.muon and "muon.turn" in tensors:
+            self.muon.turn = int(tensors["muon.turn"])

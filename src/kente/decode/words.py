@@ -1,0 +1,121 @@
+"""The words a step weighs: all of them, or the few on the sentences' shortlists.
+
+A probability still is a share among all words. How much of it the words off a list have is told by a sample of them, the same for all
+sentences: each of those that are not on a sentence's list speaks for many. Shares among the listed alone would be larger, most of all
+where the model is in doubt, and answers would come out longer than they do with all words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kente.decode.hypothesis import NEVER, Living
+from kente.models.interface import Generator, Narrowable, Output
+
+SAMPLE = 128
+"""Words that speak for those off a list."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the columns of the logits (N, A) are: all words, or `ids`.
+
+    A column may be `foreign` to a sentence, there for the sake of others or of the sample: no answer depends on its neighbours.
+    """
+
+    never: Tensor  # (B, x) columns that are never chosen
+    output: Output | None = None
+    ids: Tensor | None = None  # (A,) for all sentences, sorted; or (B, A), for each its own
+    foreign: Tensor | None = None  # (B, A)
+    speaks_for: Tensor | None = None  # (B, A) logarithm of how many words a column speaks for
+
+    @classmethod
+    def of(cls, model: Generator | Narrowable, living: Living, never: Tensor, several: bool) -> Words:
+        """The words of the sentences at hand: put together, or for each its own if it has `several` rows.
+
+        With one row a sentence, one product is faster although most of it is foreign to each; with several, many small ones are.
+        """
+        sentences, vocabulary = living.allowed.shape
+        never = never.expand(sentences, -1)
+        if not vocabulary:
+            return cls(never)
+        assert isinstance(model, Narrowable), "a shortlist needs a model that can weigh a few words alone"
+        sample = torch.arange(0, vocabulary, max(1, vocabulary // SAMPLE), device=never.device)
+        layout = _each_its_own if several else _together
+        output, ids, foreign, sampled = layout(model, living.allowed, sample)
+        others = (vocabulary - living.allowed.sum(1)) / sampled.sum(1)  # words off the list for each that was drawn
+        speaks_for = torch.where(sampled, others.log()[:, None], torch.where(foreign, NEVER, 0.0))
+        words = cls(never, output, ids, foreign, speaks_for)
+        rows = torch.arange(sentences, device=never.device).repeat_interleave(never.shape[1])
+        return cls(words.columns(rows, never.flatten()).view_as(never), output, ids, foreign, speaks_for)
+
+    def columns(self, sentences: Tensor, ids: Tensor) -> Tensor:
+        """Where these ids, each of its sentence, stand in the logits; both (M,)."""
+        if self.ids is None:
+            return ids
+        if self.ids.dim() == 1:
+            return torch.searchsorted(self.ids, ids)
+        return (self.ids[sentences] == ids[:, None]).int().argmax(1)
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The ids of these columns (B, C) of each sentence."""
+        if self.ids is None:
+            return columns
+        return self.ids[columns] if self.ids.dim() == 1 else self.ids.gather(1, columns)
+
+    def log_softmax(self, logits: Tensor) -> Tensor:
+        """log p(word) for each row and column (N, A), -inf where a word is foreign."""
+        if self.foreign is None or self.speaks_for is None:
+            return torch.log_softmax(logits, dim=-1)
+        grouped = logits.view(len(self.foreign), -1, logits.shape[1])  # (B, G, A)
+        total = (grouped + self.speaks_for[:, None]).logsumexp(-1, keepdim=True)
+        return (grouped - total).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
+
+    def forbid(self, scores: Tensor) -> None:
+        """Set to -inf, in place, what is never chosen."""
+        if self.ids is None:
+            scores.index_fill_(1, self.never[0], NEVER)
+        else:
+            grouped = scores.view(len(self.never), -1, scores.shape[1])
+            grouped.scatter_(2, self.never[:, None].expand(-1, grouped.shape[1], -1), NEVER)
+
+
+Layout = tuple[Output, Tensor, Tensor, Tensor]
+"""(output, ids, foreign, sampled): `sampled` (B, A) are the columns that speak for the words off a sentence's list."""
+
+
+def _together(model: Narrowable, allowed: Tensor, sample: Tensor) -> Layout:
+    """One column for every word on any list or in the sample."""
+    drawn = allowed.new_zeros(allowed.shape[1])
+    drawn[sample] = True
+    ids = (allowed.any(0) | drawn).nonzero()[:, 0]
+    foreign = ~allowed[:, ids]
+    return model.narrowed(ids), ids, foreign, foreign & drawn[ids]
+
+
+def _each_its_own(model: Narrowable, allowed: Tensor, sample: Tensor) -> Layout:
+    """For each sentence the words on its list, filled up to the longest; beside them the sample."""
+    lengths = allowed.sum(1)
+    rows, words = allowed.nonzero(as_tuple=True)
+    places = torch.arange(len(words), device=words.device) - (lengths.cumsum(0) - lengths)[rows]
+    own = words.new_zeros(len(allowed), int(lengths.max()))
+    own[rows, places] = words
+    ids = torch.cat([own, sample.expand(len(own), -1)], dim=1)
+    foreign = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
+    sampled = ~allowed.gather(1, ids)
+    sampled[:, : own.shape[1]] = False
+    return _SideBySide(model.narrowed(own), model.narrowed(sample)), ids, foreign, sampled
+
+
+@dataclass(frozen=True)
+class _SideBySide:
+    """The scores of two outputs, one after the other."""
+
+    one: Output
+    other: Output
+
+    def scores(self, hidden: Tensor) -> Tensor:
+        return torch.cat([self.one.scores(hidden), self.other.scores(hidden)], dim=1)
