@@ -15,11 +15,12 @@ from kente.decode.answers import Hypothesis, no_answer
 from kente.decode.beam import Beam, rank
 from kente.decode.engine import Question
 from kente.decode.following import Follow
-from kente.decode.guards import Rules, Words
+from kente.decode.guards import Rules
 from kente.decode.hypothesis import NEVER, Living
 from kente.decode.queue import Desk, Queue, Request
 from kente.decode.search import choose_method
 from kente.decode.torch_engine import TorchEngine, at_rest
+from kente.decode.words import Words
 
 Fate = Literal["lives", "ended", "beaten", "hopeless", "weak"]
 """lives: is carried on. ended: a whole answer, the best so far. Dropped: beaten by likelier ones, hopeless (whatever came, it could not
@@ -47,7 +48,7 @@ class Watched:
     """A method that chooses as ever, and remembers. For one sentence at a time."""
 
     def __init__(self, method: Beam | Follow) -> None:
-        self.method, self.copies = method, method.copies
+        self.method, self.copies, self.several = method, method.copies, method.several
         self.places = (
             method.width if isinstance(method, Beam) else 0
         )  # where a candidate stays unless something speaks against it
