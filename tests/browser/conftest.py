@@ -20,6 +20,12 @@ def made_up() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def made_up_look() -> Callable[..., Any]:
+    """Makes up an exploration."""
+    return runpy.run_path(str(HERE / "made_up_look.py"))["explored"]
+
+
+@pytest.fixture(scope="session")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     program = shutil.which("chromium")
     if program is None:

@@ -1,5 +1,5 @@
 """The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, compare,
-report, lecture, demo, detector, translate_document.
+report, lecture, look, demo, detector, translate_document.
 
 Each is imported when it is first used: looking at text should not wait, or pay in memory, for torch.
 """
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kente.api.demonstration import demo
     from kente.api.lecturing import experiments, lecture
     from kente.api.loading import load, translate_lines
+    from kente.api.looking import draw, example, links_of_words, look
     from kente.api.texts import detector, is_lowercase, translate_document
     from kente.api.training import TrainResult, resume, train
     from kente.api.using import evaluate, info, score, summary
@@ -25,12 +26,16 @@ __all__ = [
     "compare",
     "demo",
     "detector",
+    "draw",
     "evaluate",
+    "example",
     "experiments",
     "info",
     "is_lowercase",
     "lecture",
+    "links_of_words",
     "load",
+    "look",
     "report",
     "resume",
     "score",
@@ -46,6 +51,7 @@ _HOMES = {
     "demonstration": ("demo",),
     "lecturing": ("experiments", "lecture"),
     "loading": ("load", "translate_lines"),
+    "looking": ("draw", "example", "links_of_words", "look"),
     "texts": ("detector", "is_lowercase", "translate_document"),
     "training": ("TrainResult", "resume", "train"),
     "using": ("evaluate", "info", "score", "summary"),

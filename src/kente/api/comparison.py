@@ -143,12 +143,13 @@ def grammar_test(test: list[GrammarPair], longer: list[GrammarPair], validation:
         tuple(pair.target for pair in test),
         tuple(pair.source for pair in longer),
         tuple(pair.target for pair in longer),
-        tuple(map(_gold, test)),
-        tuple(map(_gold, validation[:TUNING_GOLD])),
+        tuple(map(gold_pair, test)),
+        tuple(map(gold_pair, validation[:TUNING_GOLD])),
     )
 
 
-def _gold(pair: GrammarPair) -> GoldPair:
+def gold_pair(pair: GrammarPair) -> GoldPair:
+    """A pair of the grammar as the alignment tools take it."""
     return GoldPair(pair.source, pair.target, pair.source_words, pair.target_words, frozenset(pair.alignment))
 
 

@@ -30,6 +30,7 @@ from kente.cli.arguments import (
     training_corpus,
 )
 from kente.cli.comparing import compare, compare_options, lecture, lecture_options, report, report_options
+from kente.cli.looking import look, look_options
 from kente.cli.printing import one_line, plain, print_json, show
 from kente.cli.serving import serve, serve_options
 from kente.cli.terminal import Terminal, duration, ready_lines
@@ -455,6 +456,17 @@ COMMANDS = {
         ),
         serve_options,
         serve,
+    ),
+    "look": Command(
+        "What models attend to while they translate a sentence, every layer and head: a page, a picture, numbers, or in the terminal.",
+        (
+            'kente look runs/en-tw "Good morning." --out look.html',
+            'kente look runs/gru runs/conv runs/transformer "The old cat sleeps." --out look.html',
+            'kente look runs/en-tw "Good morning." --target "Maakye." --layer 3 --head 2 --out figure.svg',
+            "kente look runs/demo --example 7",
+        ),
+        look_options,
+        look,
     ),
     "summary": Command(
         "The layers of a model with their shapes and parameters.",

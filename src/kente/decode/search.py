@@ -17,7 +17,7 @@ from kente.decode.answers import Hypothesis, most_tokens, no_answer
 from kente.decode.beam import Beam
 from kente.decode.following import Follow, greedy
 from kente.decode.guards import Rules
-from kente.decode.queue import Desk, Method, Queue, Request
+from kente.decode.queue import Desk, Queue, Request
 from kente.decode.sampling import Sampler
 from kente.models.interface import Generator
 
@@ -62,7 +62,7 @@ def search_all(
         return []
     device = torch.device(device)
     requests = _requests(sentences, config.max_ratio, prefix, max_lengths)
-    method = _method(requests, config, n_best, Rules(eos, config.no_repeat, device), device)
+    method = choose_method(requests, config, n_best, Rules(eos, config.no_repeat, device), device)
     desk = Desk(model, method, (pad, unk, bos), bos, shortlist, device)
     desk.work(Queue(requests, room), deadline or _never)
     return [found or [no_answer()] for found in method.answers()]
@@ -82,7 +82,10 @@ def _requests(
     return requests
 
 
-def _method(requests: list[Request], config: DecodeConfig, n_best: int, rules: Rules, device: torch.device) -> Method:
+def choose_method(
+    requests: list[Request], config: DecodeConfig, n_best: int, rules: Rules, device: torch.device
+) -> Beam | Follow:
+    """How the settings want tokens to be chosen."""
     count, power = len(requests), config.length_penalty
     if config.sample:
         sources, steps = [list(r.source) for r in requests], [r.cap + 1 for r in requests]

@@ -154,6 +154,30 @@ class Translator:
         for part, ids, read in zip(parts, chosen, self.engine.read_back(questions, chosen), strict=True):
             part.detail = Detail.of(part.ids, ids, read, self.tokenizers)
 
+    def question(self, sentence: str, *, beam: int | None = None) -> tuple[Question, DecodeConfig]:
+        """One sentence, whole, as the engine is asked it, and the settings it is searched with."""
+        config = self.config if beam is None else replace(self.config, beam=beam)
+        ids = [] if is_blank(sentence) else self.tokenizers.source.encode(_BLANKS.sub(" ", sentence.strip()))
+        if not ids:
+            raise UsageError("the sentence is empty: there is nothing to read")
+        if len(ids) >= self.max_source_tokens:
+            raise UsageError(
+                f"the sentence has {len(ids) + 1:,} tokens with its end mark, but the model reads {self.max_source_tokens:,} at most; "
+                "give a shorter one"
+            )
+        return self._question(Part(sentence, "", ids), config), config
+
+    def answer(self, text: str) -> list[int]:
+        """The ids of a translation that is to be read, not written."""
+        ids = self.tokenizers.target.encode(text.strip())
+        if not ids:
+            raise UsageError("the target is empty: there is nothing to read")
+        if self.max_target_tokens is not None and len(ids) > self.max_target_tokens:
+            raise UsageError(
+                f"the target has {len(ids):,} tokens, but the model reads {self.max_target_tokens:,} at most; give a shorter one"
+            )
+        return ids
+
     def stream(self, lines: Iterable[str], *, lookahead: int = 256, **how: Any) -> Iterator[Translation]:
         """Translations as they come, in order; `how` as for `translate`.
 

@@ -7,7 +7,8 @@ weighs seven. The weights themselves, in thousandths, stand beside the drawing f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kente.show.axes import drawable
 from kente.show.text import breadth, cut, escaped, visible
@@ -23,37 +24,60 @@ SMALLEST = 0.75
 """A map shrinks by this much to fit; beyond that it scrolls in its box, so that its labels stay readable."""
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A map in units of its own: markup of an <svg>, how large it is, and its weights in thousandths."""
+
+    markup: str
+    width: float
+    height: float
+    shares: list[list[int | None]]
+
+
 def heatmap(
     weights: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str], *, title: str, note: str = ""
 ) -> str:
     """weights[row][column] from 0 to 1. Values outside are drawn as the nearest of these; None and NaN stay empty."""
+    drawn = drawing(weights, rows, columns)
+    label = f"{title}: weights of {len(rows)} rows over {len(columns)} columns. {_summary(drawn.shares, rows, columns)}"
+    numbers = ";".join(",".join("" if share is None else str(share) for share in row) for row in drawn.shares)
+    return (
+        f'<figure class="map"><figcaption>{escaped(title)}</figcaption><div class="scroll">'
+        f'<svg class="weights" viewBox="0 0 {drawn.width:.4g} {drawn.height:.4g}" tabindex="0" role="img" '
+        f'aria-label="{escaped(label)}" style="max-width:{drawn.width:.0f}px;min-width:{drawn.width * SMALLEST:.0f}px" '
+        f'data-weights="{numbers}">{drawn.markup}</svg></div>'
+        '<output class="readout">a row looks at its columns; stronger colour is more weight</output>'
+        + (f'<p class="note">{escaped(note)}</p>' if note else "")
+        + "</figure>"
+    )
+
+
+def drawing(
+    weights: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    linked: Iterable[tuple[int, int]] = (),
+) -> Drawing:
+    """The picture alone; cells (row, column) that are `linked` have a ring."""
     assert len(weights) == len(rows) and all(len(row) == len(columns) for row in weights), (
         "a weight to every pair of labels"
     )
     shares = [[_thousandths(weight) for weight in row] for row in weights]
     head, left = _longest(columns) * SLANT + 12, _longest(rows) + 10
     across, down = CELL * len(columns), CELL * len(rows)
-    width, height = natural_width(rows, columns), head + down + 4
-    drawing = (
+    rings = "".join(f"M{CELL * column + 4} {CELL * row + 4}h14v14h-14z" for row, column in linked)
+    markup = (
         f'<g transform="translate({left:.4g} {head:.4g})">'
         f'<g class="rows" transform="translate(-6 {CELL // 2})">{_row_labels(rows)}</g>'
         f'<g class="columns" transform="rotate(-45)">{_column_labels(columns)}</g>'
         f'<rect class="ground" width="{across}" height="{down}"/>'
         f'<g class="cells" transform="scale({CELL})translate(0 .5)">{_cells(shares)}</g>'
         f'<path class="threads" d="{_threads(len(rows), len(columns))}"/>'
-        f'<rect class="cursor" width="{CELL}" height="{CELL}" visibility="hidden"/></g>'
+        + (f'<path class="known" d="{rings}"/>' if rings else "")
+        + f'<rect class="cursor" width="{CELL}" height="{CELL}" visibility="hidden"/></g>'
     )
-    label = f"{title}: weights of {len(rows)} rows over {len(columns)} columns. {_summary(shares, rows, columns)}"
-    numbers = ";".join(",".join("" if share is None else str(share) for share in row) for row in shares)
-    return (
-        f'<figure class="map"><figcaption>{escaped(title)}</figcaption><div class="scroll">'
-        f'<svg class="weights" viewBox="0 0 {width:.4g} {height:.4g}" tabindex="0" role="img" aria-label="{escaped(label)}" '
-        f'style="max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px" '
-        f'data-weights="{numbers}">{drawing}</svg></div>'
-        '<output class="readout">a row looks at its columns; stronger colour is more weight</output>'
-        + (f'<p class="note">{escaped(note)}</p>' if note else "")
-        + "</figure>"
-    )
+    return Drawing(markup, natural_width(rows, columns), head + down + 4, shares)
 
 
 def natural_width(rows: Sequence[str], columns: Sequence[str]) -> float:

@@ -27,8 +27,8 @@ class Section:
     """HTML: whoever makes it has escaped what is in it."""
 
 
-def page(title: str, sections: Sequence[Section], *, lead: str = "", script: str = "") -> str:
-    """The document. `lead` is HTML that stands below the title; `script` runs after the page's own.
+def page(title: str, sections: Sequence[Section], *, lead: str = "", script: str = "", style: str = "") -> str:
+    """The document. `lead` is HTML that stands below the title; `script` runs after the page's own, `style` adds to its own.
 
     The content security policy lets these two scripts run, by their hashes, and no other: whatever a token or a translation
     holds, it cannot become code.
@@ -51,7 +51,7 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", script: str
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escaped(title)}</title>\n"
         f'<link rel="icon" href="data:image/svg+xml,{urllib.parse.quote(ICON)}">\n'
-        f"<style>\n{asset('page.css')}</style>\n</head>\n<body>\n"
+        f"<style>\n{asset('page.css')}{style}</style>\n</head>\n<body>\n"
         f"<header><h1>{isolated(title)}</h1>{lead}"
         + (f'<nav aria-label="Contents"><ul>{contents}</ul></nav>' if len(sections) > 1 else "")
         + f"</header>\n<main>\n{body}\n</main>\n"

@@ -19,7 +19,8 @@ def visible(text: str) -> str:
 def _picture(letter: str) -> str:
     if letter < " ":
         return chr(0x2400 + ord(letter))
-    return "\ufffd" if unicodedata.category(letter) in ("Cc", "Cs") else letter
+    unwritable = letter in "\ufffe\uffff" or unicodedata.category(letter) in ("Cc", "Cs")
+    return "\ufffd" if unwritable else letter
 
 
 def escaped(text: object) -> str:
