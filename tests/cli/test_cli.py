@@ -82,6 +82,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "--updates-each --tokenize --beam --set --seed --out --force",
         "report": "RUN --source --reference --out --tokenize --beam",
         "lecture": "EXPERIMENT --run --out",
+        "export": "RUN --to --out --numbers --languages --names",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }

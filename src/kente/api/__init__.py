@@ -1,5 +1,5 @@
 """The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, compare,
-report, lecture, demo.
+report, lecture, export, demo.
 
 Each is imported when it is first used: looking at text should not wait, or pay in memory, for torch.
 """
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kente.api.comparison import Compared, compare, report
     from kente.api.corpora import Data, check
     from kente.api.demonstration import demo
+    from kente.api.exporting import Exported, carriers, export
     from kente.api.lecturing import experiments, lecture
     from kente.api.loading import load, translate_lines
     from kente.api.training import TrainResult, resume, train
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Compared",
     "Data",
+    "Exported",
     "TrainResult",
+    "carriers",
     "check",
     "compare",
     "demo",
     "evaluate",
     "experiments",
+    "export",
     "info",
     "lecture",
     "load",
@@ -40,6 +44,7 @@ _HOMES = {
     "comparison": ("Compared", "compare", "report"),
     "corpora": ("Data", "check"),
     "demonstration": ("demo",),
+    "exporting": ("Exported", "carriers", "export"),
     "lecturing": ("experiments", "lecture"),
     "loading": ("load", "translate_lines"),
     "training": ("TrainResult", "resume", "train"),

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import kente
-from kente.data.pieces import Subwords
+from kente.config import Config
+from kente.decode import conversion
 from kente.decode.conversion import Numbers
 from kente.export import ctranslate2
 from kente.export.languages import languages_of
@@ -17,7 +18,7 @@ from kente.export.sentence_splitter import splitter
 from kente.export.sentencepiece_file import for_both_sides, letters
 from kente.reporting import SILENT, Reporter
 
-ARGOS_VERSION = "1.10"
+ARGOS_VERSION = "1.11"
 """The first version that looks for a splitter of sentences in a package."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """When every file of a package was written: the same run gives the same bytes."""
@@ -27,6 +28,14 @@ README = """\
 
 Exported from a run of Kente, for Argos Translate and LibreTranslate.
 """
+
+
+def obstacle(config: Config) -> str | None:
+    """Why Argos cannot carry a run with these settings; None if it can."""
+    kind = config.tokenizer.kind
+    if kind in ("characters", "words"):
+        return f"it cuts text with sentencepiece, and this run's tokens are {kind}"
+    return conversion.obstacle(config.model)
 
 
 def export(
@@ -41,10 +50,8 @@ def export(
     """Write the package into the new folder `out`. `languages` are codes, by default the endings of the corpus's file names; `names` are
     what people call them."""
     parts = Parts.of(run, reporter)
+    parts.refuse("Argos", obstacle(parts.config))
     ctranslate2.require(parts, "Argos")
-    source = parts.tokenizers.source
-    if not isinstance(source, Subwords):
-        parts.refuse("Argos", f"it cuts text with sentencepiece, and this run's tokens are {source.kind}")
     codes = languages_of(parts.path, languages)
     with new_folder(Path(out), 2 * parts.size) as folder, TemporaryDirectory(dir=folder) as scratch:
         package = Path(scratch) / f"{codes[0]}_{codes[1]}"
