@@ -164,7 +164,7 @@ from kente.errors import KenteError
 translator = api.load(sys.argv[1], beam=1)
 assert len(translator.translate(["the cat sees a tree"] * 300)) == 300
 try:
-    translator.translate(["the cat"], align=True)
+    api.load(sys.argv[1], sample=True).translate(["the cat"])
 except KenteError as error:
     print(error)
 """
