@@ -209,9 +209,9 @@ def test_transformers_generates_what_the_run_writes(name: str, loaded: Any, line
         assert batch["input_ids"][0].tolist() == [begin + i for i in (*ids, EOS)]
         answer = made.greedy(ids, 20)
         with torch.inference_mode():
-            written = model.generate(**batch, num_beams=1, max_new_tokens=len(answer))[0].tolist()
+            written = model.generate(**batch, num_beams=1, max_new_tokens=len(answer) + 1)[0].tolist()
             scores = model(**batch, decoder_input_ids=torch.tensor([[BOS, *answer]])).logits[0].log_softmax(-1)
-        assert written[1 : len(answer) + 1][:-1] == answer[:-1]  # the last one is made an end
+        assert written == [BOS, *answer, EOS]  # the last one is made an end, if it is none
         wanted = made.log_probabilities(ids, answer)
         assert torch.allclose(scores[:, : wanted.shape[1]], wanted, atol=1e-4)
         decoded = tokenizer.decode([BOS, *answer, EOS], skip_special_tokens=True)

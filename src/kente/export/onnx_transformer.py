@@ -7,6 +7,7 @@ Vectors between layers are (B, T, D) in both graphs; in a step, T is 1.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -207,16 +208,18 @@ class Transformer:
 
     def _turned(self, x: Value, places: Value) -> Value:
         """Pairs of values, turned by angles that grow with place (nn.positions.Rotary)."""
-        graph, code = x.graph, sinusoid(self.config.max_length, self.head_width)
-        sine, cosine = (graph.op("Gather", table, places, axis=0) for table in self._angles(code))  # (T, K / 2)
+        graph = x.graph
+        sine, cosine = (graph.op("Gather", table, places, axis=0) for table in self._angles)  # (T, K / 2)
         pairs = x.reshape(0, 0, 0, self.head_width // 2, 2).split([1, 1])
         even, odd = (part.without_axis(4) for part in pairs)
         turned = (even * cosine - odd * sine).with_axis(4), (even * sine + odd * cosine).with_axis(4)
         return graph.concat(*turned).reshape(0, 0, 0, self.head_width)
 
-    @staticmethod
-    def _angles(code: Array) -> tuple[Array, Array]:
-        return np.ascontiguousarray(code[:, 0::2]), np.ascontiguousarray(code[:, 1::2])
+    @cached_property
+    def _angles(self) -> tuple[Array, Array]:
+        """Sines and cosines of all angles: kept once for all layers."""
+        code = sinusoid(self.config.max_length, self.head_width)
+        return code[:, 0::2], code[:, 1::2]
 
     def _heads(self, x: Value) -> Value:
         """(B, T, D) to (B, H, T, K)."""

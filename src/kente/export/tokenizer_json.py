@@ -7,6 +7,7 @@ what the model writes are the former. To be told apart there, target pieces begi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,7 @@ def tokenizer_json(joined: Joined) -> Json:
         "truncation": None,
         "padding": None,
         "added_tokens": [_added(piece, number) for piece, number in joined.specials.items()],
-        "normalizer": _sequence("normalizers", _normalizers(joined.source)),
+        "normalizer": _sequence("normalizers", _normalizers(joined)),
         "pre_tokenizer": _pre_tokenizer(joined.source),
         "post_processor": _end_mark(joined),
         "decoder": _sequence("decoders", decoders) if (decoders := _decoders(joined)) else None,
@@ -114,14 +115,17 @@ def _added(piece: str, number: int) -> Json:
     return {"id": number, "content": piece, **plain, "special": True}
 
 
-def _normalizers(side: Tokenizer) -> list[Json]:
+def _normalizers(joined: Joined) -> list[Json]:
     """What the translator does to a sentence, what the tokenizer does to it, and what sentencepiece does."""
+    side = joined.source
     steps = [{"type": "Strip", "strip_left": True, "strip_right": True}, _replace(r"[ \t]{2,}|\t", " ", "Regex")]
     if side.normalisation == "nfc":
         steps.append({"type": "NFC"})
     if isinstance(side, Subwords):
         steps += [_replace(character, escaped) for character, escaped in ESCAPES.items()]
         steps += [{"type": "Prepend", "prepend": SPACE}, _replace(" ", SPACE)]
+    if side.kind == "words":  # a word that reads like a mark is none: it is made one that nobody knows
+        steps += [_replace(f"(?<![^ ]){re.escape(mark)}(?![^ ])", MARK, "Regex") for mark in joined.specials]
     return steps
 
 
