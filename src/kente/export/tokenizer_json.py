@@ -125,7 +125,7 @@ def _normalizers(joined: Joined) -> list[Json]:
         steps += [_replace(character, escaped) for character, escaped in ESCAPES.items()]
         steps += [{"type": "Prepend", "prepend": SPACE}, _replace(" ", SPACE)]
     if side.kind == "words":  # a word that reads like a mark is none: it is made one that nobody knows
-        steps += [_replace(f"(?<![^ ]){re.escape(mark)}(?![^ ])", MARK, "Regex") for mark in joined.specials]
+        steps += [_replace(f"(?<![^ ]){re.escape(mark)}(?![^ ])", 2 * MARK, "Regex") for mark in joined.specials]
     return steps
 
 
