@@ -72,7 +72,7 @@ def test_without_a_program_it_says_which_can_carry_the_run(runs: Path, capsys: p
     [
         (["--to", "ctranslate2", "--numbers", "int8"], "README.md shows how to translate with it"),
         (["--to", "huggingface"], "AutoModelForSeq2SeqLM.from_pretrained"),
-        (["--to", "argos", "--languages", "en,fr", "--names", "English,French"], "argospm install"),
+        (["--to", "argos", "--languages", "en,fr", "--names", "English,French"], "install_from_path"),
         (["--to", "onnx"], "translate.py"),
     ],
 )

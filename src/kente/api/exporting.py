@@ -28,7 +28,7 @@ ROUNDED = ("ctranslate2", "argos")
 NEXT = {
     "ctranslate2": "{folder}/README.md shows how to translate with it",
     "huggingface": 'AutoModelForSeq2SeqLM.from_pretrained("{folder}") and AutoTokenizer.from_pretrained("{folder}") load it',
-    "argos": "argospm install {folder}/{file}",
+    "argos": 'argostranslate.package.install_from_path("{folder}/{file}") installs it',
     "onnx": 'python {folder}/translate.py "..."',
 }
 
