@@ -62,7 +62,7 @@ class Made:
         """The likeliest word, and so on: a plain loop."""
         written: list[int] = []
         while len(written) < cap:
-            scores = self.log_probabilities(source, written)[-1]
+            scores = self.log_probabilities(source, written)[-1].clone()
             scores[[PAD, UNK, BOS]] = -torch.inf
             if int(scores.argmax()) == EOS:
                 break

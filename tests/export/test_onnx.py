@@ -132,7 +132,7 @@ def test_onnxruntime_says_what_the_model_says(name: str, exported: Any) -> None:
 def test_the_file_beside_the_graphs_translates_on_its_own(name: str, exported: Any, lines: list[str]) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (benchmarks/peers/onnxruntime.txt)")
     made, folder = exported(name)
-    wanted = []
+    wanted, lines = [], [lines[0], *lines[-4:]]
     for line in lines:
         ids = made.source_ids(line)[:47]
         cap = most_tokens(len(ids) + 1, made.config.decode.max_ratio, 63 if name == "relative" else None)

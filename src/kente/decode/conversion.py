@@ -149,7 +149,11 @@ def _fill_positions(stack: Any, side: str, config: TransformerConfig, left: Weig
             stack.position_encodings.encodings = sinusoid(config.max_length, config.width)
         case "learned":
             name = "source" if side == "encoder" else "target"
-            stack.position_encodings.encodings = left.take(f"{name}_positions.vectors.weight")
+            table = left.take(f"{name}_positions.vectors.weight")
+            beyond = max(
+                0, config.max_length - len(table)
+            )  # where all places share the last vector, as in nn.positions
+            stack.position_encodings.encodings = np.pad(table, ((0, beyond), (0, 0)), "edge")
 
 
 def _fill_distances(attention: Any, side: str, layer: int, config: TransformerConfig, left: Weights) -> None:

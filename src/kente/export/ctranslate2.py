@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from kente.config import TransformerConfig
 from kente.decode.conversion import Numbers, convert, obstacle
 from kente.export.parts import Parts, duplicate, new_folder, pieces_of
 from kente.reporting import SILENT, Reporter
+
+PLACES = 1024
+"""Places that an exported model has at least: CTranslate2 itself reads so many, and a program need not know where the run would stop."""
 
 README = """\
 # A translator for CTranslate2
@@ -52,7 +56,8 @@ def write(parts: Parts, folder: Path, numbers: Numbers) -> None:
     """The model itself, into a folder that exists and is empty."""
     assert isinstance(parts.config.model, TransformerConfig), "`require` was not asked"
     vocabularies = pieces_of(parts.tokenizers.source), pieces_of(parts.tokenizers.target)
-    convert(parts.config.model, parts.weights, vocabularies, folder, numbers=numbers)
+    settings = replace(parts.config.model, max_length=max(parts.config.model.max_length, PLACES))
+    convert(settings, parts.weights, vocabularies, folder, numbers=numbers)
 
 
 def _readme(parts: Parts, numbers: Numbers) -> str:

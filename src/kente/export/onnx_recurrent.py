@@ -179,10 +179,9 @@ class FixedContext(Recurrent):
         if config.embedding:
             source = left.take("source_embedding.weight")
             self.tables = source, source if config.tie == "all" else left.take("target_embedding.weight")
-        if config.tie == "none":
-            self.output, self.output_bias = left.take("output.weight"), left.take("output.bias")
-        else:
-            self.output, self.output_bias = self.tables[1], None
+        untied = config.tie == "none"
+        self.output = left.take("output.weight") if untied else self.tables[1]
+        self.output_bias = left.take("output.bias") if untied else None
         self.context = self.memory if config.repeat_context else 0
 
     def encoder(self) -> Graph:

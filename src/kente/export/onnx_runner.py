@@ -102,7 +102,7 @@ class Model:
                 scores[:, EOS + 1 :] = -np.inf
             order = np.argsort(-scores, axis=None, kind="stable")[: 2 * beam]
             rows, words = np.unravel_index(order, scores.shape)
-            chosen = []
+            chosen: list[tuple[int, int, float]] = []
             for rank, (row, word) in enumerate(zip(rows, words, strict=True)):
                 total = scores[row, word]
                 if total == -np.inf:

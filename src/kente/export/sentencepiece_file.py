@@ -28,6 +28,8 @@ CHARACTER_MAP = 2
 """... and of the normaliser."""
 UNUSED = 5
 """The type of a piece that is there, but not used."""
+MOST_MARKS = 3
+"""Marks of a letter whose order is put right."""
 LAST = -1e6
 """A score below all others: BPE joins nothing to an unused piece before everything else is joined."""
 
@@ -38,7 +40,7 @@ def for_both_sides(tokenizers: Tokenizers) -> bytes:
     known = set(pieces_of(source))
     added = [piece for piece in pieces_of(target)[len(SPECIALS) :] if piece not in known]
     model = source.to_bytes() + b"".join(encoded_field(PIECES, _unused(piece)) for piece in added)
-    rules = dict(compositions(letters(source))) if source.normalisation == "nfc" else {}
+    rules = dict(compositions(signs(source))) if source.normalisation == "nfc" else {}
     return model + (encoded_field(NORMALISER, encoded_field(CHARACTER_MAP, compiled(rules))) if rules else b"")
 
 
@@ -51,18 +53,31 @@ def letters(side: Tokenizer) -> set[str]:
     return set("".join(pieces_of(side)[len(SPECIALS) :]))
 
 
-def compositions(characters: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(how it may be written, the character) for each way to write one of the characters that is not its composed form."""
-    for character in sorted(characters):
-        base, *marks = unicodedata.normalize("NFD", character)
-        if not marks or unicodedata.normalize("NFC", character) != character:
+def signs(side: Tokenizer) -> set[str]:
+    """Every character, and every one together with the marks that follow it in a piece."""
+    found = letters(side)
+    for piece in pieces_of(side)[len(SPECIALS) :]:
+        begin = 0
+        for place, letter in enumerate(piece):
+            if unicodedata.combining(letter):
+                found.add(piece[begin : place + 1])
+            else:
+                begin = place
+    return found
+
+
+def compositions(signs: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(how it may be written, the sign) for each way to write one of the signs that is not its composed form."""
+    for sign in sorted(signs):
+        base, *marks = list(unicodedata.normalize("NFD", sign))
+        if not 0 < len(marks) <= MOST_MARKS or unicodedata.normalize("NFC", sign) != sign:
             continue
         for order in itertools.permutations(marks):
             for composed in range(len(marks)):
                 begin = unicodedata.normalize("NFC", base + "".join(order[:composed]))
                 written = begin + "".join(order[composed:])
-                if written != character and unicodedata.normalize("NFC", written) == character:
-                    yield written, character
+                if written != sign and unicodedata.normalize("NFC", written) == sign:
+                    yield written, sign
 
 
 def compiled(rules: dict[str, str]) -> bytes:

@@ -76,7 +76,7 @@ def tokenizer_json(joined: Joined) -> Json:
         "padding": None,
         "added_tokens": [_added(piece, number) for piece, number in joined.specials.items()],
         "normalizer": _sequence("normalizers", _normalizers(joined)),
-        "pre_tokenizer": _pre_tokenizer(joined.source),
+        "pre_tokenizer": _pre_tokenizer(joined),
         "post_processor": _end_mark(joined),
         "decoder": _sequence("decoders", decoders) if (decoders := _decoders(joined)) else None,
         "model": _model(joined),
@@ -129,14 +129,29 @@ def _normalizers(joined: Joined) -> list[Json]:
     return steps
 
 
-def _pre_tokenizer(side: Tokenizer) -> Json | None:
-    match side.kind:
+def _pre_tokenizer(joined: Joined) -> Json | None:
+    """Where text is cut before the model sees it."""
+    match joined.source.kind:
         case "characters":
-            return {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}
+            return _split(r"[\s\S]")
         case "words":
             return {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
+        case "unigram" if joined.source.spells_everything and (strange := _strange(joined)):
+            return _split(f"[{re.escape(strange)}]")  # or text that reads like a mark would be one after all
         case _:
             return None
+
+
+def _split(pattern: str) -> Json:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _strange(joined: Joined) -> str:
+    """Characters of marks and bytes' names that no piece of text holds: spelled in bytes, they are preferred to by nothing else."""
+    pieces, usable = joined.pieces(), _scores(joined)
+    known = set("".join(pieces[number] for number in usable))
+    others = set("".join(piece for number, piece in enumerate(pieces) if number not in usable)) - {MARK}
+    return "".join(sorted(others - known))
 
 
 def _end_mark(joined: Joined) -> Json:
