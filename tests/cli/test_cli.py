@@ -85,6 +85,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "lecture": "EXPERIMENT --run --out",
         "serve": "RUN --languages --host --port --keys --rate --characters --waiting --deadline --corrections --engine --beam",
         "look": "RUN --target --out --format --example --links --beam --no-occlusion --kind --layer --head --pieces",
+        "export": "RUN --to --out --numbers --languages --names",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }

@@ -1,5 +1,5 @@
 """The verbs. Command line, server and notebooks all call these: check, train, resume, load, evaluate, score, summary, info, compare,
-report, lecture, look, demo, detector, translate_document.
+report, lecture, look, export, demo, detector, translate_document.
 
 Each is imported when it is first used: looking at text should not wait, or pay in memory, for torch.
 """
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kente.api.comparison import Compared, compare, report
     from kente.api.corpora import Data, check
     from kente.api.demonstration import demo
+    from kente.api.exporting import Exported, carriers, export
     from kente.api.lecturing import experiments, lecture
     from kente.api.loading import load, translate_lines
     from kente.api.looking import draw, example, links_of_words, look
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Compared",
     "Data",
+    "Exported",
     "TrainResult",
+    "carriers",
     "check",
     "compare",
     "demo",
@@ -30,6 +33,7 @@ __all__ = [
     "evaluate",
     "example",
     "experiments",
+    "export",
     "info",
     "is_lowercase",
     "lecture",
@@ -49,6 +53,7 @@ _HOMES = {
     "comparison": ("Compared", "compare", "report"),
     "corpora": ("Data", "check"),
     "demonstration": ("demo",),
+    "exporting": ("Exported", "carriers", "export"),
     "lecturing": ("experiments", "lecture"),
     "loading": ("load", "translate_lines"),
     "looking": ("draw", "example", "links_of_words", "look"),

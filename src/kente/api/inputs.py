@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -32,10 +33,15 @@ def pick_device(name: str = "auto") -> torch.device:
     return torch.device(name)
 
 
+def has_torch() -> bool:
+    """Whether torch is installed; a server that only translates does without."""
+    return importlib.util.find_spec("torch") is not None
+
+
 def has_accelerator() -> bool:
     """Whether there is a device faster than the processor; torch is asked only where there may be one."""
     maybe = sys.platform == "darwin" or any(map(os.path.exists, ACCELERATORS))
-    return maybe and pick_device("auto").type != "cpu"
+    return maybe and has_torch() and pick_device("auto").type != "cpu"
 
 
 def thread_count(threads: int | None) -> int:

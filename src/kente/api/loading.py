@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kente.api.inputs import has_accelerator, pick_device, thread_count, use_threads
+from kente.api.inputs import has_accelerator, has_torch, pick_device, thread_count, use_threads
 from kente.config import DecodeConfig
 from kente.configfile import apply
 from kente.data.tokenizer import Tokenizers
-from kente.decode.choosing import Fastest
+from kente.decode.choosing import Fastest, remembered
 from kente.decode.conversion import obstacle
 from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
@@ -25,6 +25,11 @@ from kente.runs import Run
 if TYPE_CHECKING:
     from kente.data.shortlist import Shortlist
     from kente.decode.torch_engine import TorchEngine
+
+WITHOUT_TORCH = (
+    "this needs torch, which is not installed here: without it Transformers are translated with, and neither drawn from at random nor "
+    "looked into; `pip install torch` adds it"
+)
 
 
 def load(
@@ -45,6 +50,8 @@ def load(
 
     @functools.cache
     def in_torch() -> TorchEngine:
+        if not has_torch():
+            raise UsageError(WITHOUT_TORCH)
         from kente.decode.torch_engine import TorchEngine
 
         use_threads(threads)
@@ -77,11 +84,32 @@ def _engine(
     why = _why_not(run, device) or _no_folder(folders)
     if why is None:
         fast = CTranslate2Engine(folders, folders.tokenizers, in_torch, shortlist=folders.shortlist is not None)
-        return Fastest(fast, folders, threads, consider_torch=decode.engine == "auto", reporter=reporter)
+        race_torch = decode.engine == "auto" and has_torch()
+        return Fastest(fast, folders, threads, consider_torch=race_torch, reporter=reporter)
     if decode.engine == "ctranslate2":
         raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")
     reporter.say(f"translating with torch; CTranslate2 cannot: {why}")
     return in_torch()
+
+
+def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tuple[str, str]:
+    """(the engine that translates with this run here, why it does). Nothing is converted or measured for it."""
+    if run.config.decode.engine == "torch":
+        return "torch", "the run's setting decode.engine asks for it"
+    why = _why_not(run, device)
+    if why is not None and run.config.decode.engine == "ctranslate2":
+        return "none", f"the run's setting decode.engine asks for CTranslate2, which cannot: {why}"
+    if why is not None:
+        return "torch", f"CTranslate2 cannot: {why}"
+    checkpoint = run.chosen()
+    tokenizers = run.tokenizers(checkpoint)
+    folders = EngineFolders(run, checkpoint, tokenizers, shortlist_of(run, tokenizers, run.config.decode))
+    races = remembered(folders, thread_count(threads))
+    if not races:
+        return "CTranslate2", "it carries this model; which set-up is fastest is measured when it first translates"
+    names = ["torch" if choice.layout is None else "CTranslate2" for choice in races.values()]
+    engine = " or ".join(sorted(set(names)))
+    return engine, "; ".join(f"{work}: {choice}" for work, choice in races.items())
 
 
 def _why_not(run: Run, device: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kente.api.loading import load, translate_lines
+from kente.api.loading import engine_of, load, translate_lines
 from kente.configfile import load_recipe
 from kente.data.batches import Batch, collate
 from kente.data.corpus import read_lines
@@ -126,6 +126,7 @@ def info(run: Path | str | None = None) -> dict[str, Any]:
         return facts | {"parameters": None, "weights_sha256": None, "best": None}
     weights = latest.load("model")
     plan = latest.state["plan"]
+    engine, because = engine_of(opened)
     return facts | {
         "planned_updates": plan["total"],
         "finished": latest.step >= plan["total"],
@@ -134,6 +135,8 @@ def info(run: Path | str | None = None) -> dict[str, Any]:
         "weights_sha256": weights_sha256(weights),
         "best": {"step": best.step, "score": dataclasses.asdict(best.score) if best.score else None},
         "translates_with": "averaged weights" if best.has("average") else "weights",
+        "engine": engine,
+        "engine_because": because,
         "vocabulary": opened.tokenizers(latest).target.size,
         "checkpoints": [checkpoint.step for checkpoint in opened.checkpoints()],
         "versions": latest.manifest["versions"],

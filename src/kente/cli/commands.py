@@ -30,6 +30,7 @@ from kente.cli.arguments import (
     training_corpus,
 )
 from kente.cli.comparing import compare, compare_options, lecture, lecture_options, report, report_options
+from kente.cli.exporting import export, export_options
 from kente.cli.looking import look, look_options
 from kente.cli.printing import one_line, plain, print_json, show
 from kente.cli.serving import serve, serve_options
@@ -467,6 +468,16 @@ COMMANDS = {
         ),
         look_options,
         look,
+    ),
+    "export": Command(
+        "Write a run as a model of CTranslate2, Hugging Face's transformers, Argos Translate or onnxruntime.",
+        (
+            "kente export runs/en-tw",
+            "kente export runs/en-tw --to huggingface --out exports/en-tw",
+            "kente export runs/en-tw --to argos --languages en,tw --names English,Twi --numbers int8 --out exports/argos",
+        ),
+        export_options,
+        export,
     ),
     "summary": Command(
         "The layers of a model with their shapes and parameters.",

@@ -55,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:
         _show_traceback(verbose)
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":  # an installation that only translates
+            terminal.fail("this command needs torch, which is not installed here; `pip install torch` adds it")
+            return 1
         advice = "" if verbose else "Run it again with -v to see where, and "
         terminal.fail(
             f"something broke inside Kente: {type(error).__name__}: {error}\n"

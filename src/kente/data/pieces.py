@@ -146,8 +146,8 @@ class Symbols(Tokenizer):
 
 
 _ESCAPE = "\uf8f0"  # a U+2581 in the text itself would come back as a space, hence two escapes
-_ESCAPES = {_ESCAPE: _ESCAPE + "0", SPACE: _ESCAPE + "1"}
-_TABLE = str.maketrans(_ESCAPES)
+ESCAPES = {_ESCAPE: _ESCAPE + "0", SPACE: _ESCAPE + "1"}
+_TABLE = str.maketrans(ESCAPES)
 
 
 def escape(text: str) -> str:

@@ -157,10 +157,7 @@ class Fastest:
 
     @property
     def _note(self) -> str:
-        """One for each machine, and for whatever else changes the race."""
-        circumstances = processor(), self.threads, ctranslate2().__version__
-        machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
-        return f"speed-{machine}-{self.folders.identity}.json"
+        return _note_of(self.folders, self.threads)
 
     def _remembered(self, work: Work) -> Choice | None:
         return Choice.from_dict(self.folders.read_note(self._note).get(str(work)))
@@ -206,6 +203,20 @@ class Fastest:
             lost = reference_loss(int8, pairs) - reference_loss(float32, pairs)
             self._remember("int8 loses", round(lost, 5))
         return lost <= NOTICEABLE
+
+
+def _note_of(folders: EngineFolders, threads: int) -> str:
+    """The note of what was measured: one for each machine, and for whatever else changes the race."""
+    circumstances = processor(), threads, ctranslate2().__version__
+    machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
+    return f"speed-{machine}-{folders.identity}.json"
+
+
+def remembered(folders: EngineFolders, threads: int) -> dict[str, Choice]:
+    """The winners of all races run here so far, by the work they won at."""
+    note = folders.read_note(_note_of(folders, threads))
+    found = {work: Choice.from_dict(record) for work, record in note.items()}
+    return {work: choice for work, choice in found.items() if choice is not None}
 
 
 def reference_loss(engine: CTranslate2Engine, pairs: Sequence[Pair]) -> float:

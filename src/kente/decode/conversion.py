@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from kente.config import ModelConfig, TransformerConfig
 from kente.data.tokenizer import BOS, EOS, UNK
 from kente.decode.library import specifications
-from kente.errors import RunError, UsageError
+from kente.decode.weights import Array, Weights
+from kente.errors import UsageError
 
 Numbers = Literal["float32", "int8"]
-Array = NDArray[np.float32]
 
 EPSILONS = {"layer": 1e-5, "rms": float(np.finfo(np.float32).eps)}
 """What torch's norms add before they divide; the second is RMSNorm's own default."""
@@ -58,10 +58,9 @@ def convert(
     if why is not None:
         raise UsageError(f"CTranslate2 cannot carry this model: {why}")
     spec = _specification(config)
-    left = dict(weights)
+    left = Weights(weights)
     _fill(spec, config, left)
-    if left:
-        raise RunError(f"the weights do not fit the model's settings: nothing knows {', '.join(sorted(left)[:3])}")
+    left.require_all_taken()
     source, target = (list(names) for names in vocabularies)
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
@@ -110,21 +109,9 @@ def _specification(config: TransformerConfig) -> Any:
 # ---------------------------------------------------------------- the numbers
 
 
-def _take(left: dict[str, Array], name: str) -> Array:
-    """One tensor, which is then spoken for: a copy, for CTranslate2 rounds to whole numbers in place."""
-    try:
-        return np.array(left.pop(name), dtype=np.float32)
-    except KeyError:
-        raise RunError(f"the weights do not fit the model's settings: {name} is missing") from None
-
-
-def _fill(spec: Any, config: TransformerConfig, left: dict[str, Array]) -> None:
-    source = _take(left, "source_embedding.weight")
-    target = source if config.tie == "all" else _take(left, "target_embedding.weight")
-    output = _take(left, "output.weight") if config.tie == "none" else target
-    spec.encoder.embeddings[0].weight = source
-    spec.decoder.embeddings.weight = target
-    spec.decoder.projection.weight = output
+def _fill(spec: Any, config: TransformerConfig, left: Weights) -> None:
+    tables = left.tables(config.tie)
+    spec.encoder.embeddings[0].weight, spec.decoder.embeddings.weight, spec.decoder.projection.weight = tables
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         _fill_positions(stack, side, config, left)
         for number, layer in enumerate(stack.layer):
@@ -134,49 +121,53 @@ def _fill(spec: Any, config: TransformerConfig, left: dict[str, Array]) -> None:
             _fill_norm(stack.layer_norm, f"{side}.norm", left)
 
 
-def _fill_layer(layer: Any, name: str, config: TransformerConfig, left: dict[str, Array]) -> None:
+def _fill_layer(layer: Any, name: str, config: TransformerConfig, left: Weights) -> None:
     attention = layer.self_attention
-    attention.linear[0].weight = _take(left, f"{name}.attention.query_key_value.weight")
-    attention.linear[1].weight = _take(left, f"{name}.attention.output.weight")
+    attention.linear[0].weight = left.take(f"{name}.attention.query_key_value.weight")
+    attention.linear[1].weight = left.take(f"{name}.attention.output.weight")
     _fill_norm(attention.layer_norm, f"{name}.attention_residual.norm", left)
     if hasattr(layer, "attention"):
         for linear, part in zip(layer.attention.linear, ("query", "key_value", "output"), strict=True):
-            linear.weight = _take(left, f"{name}.cross.{part}.weight")
+            linear.weight = left.take(f"{name}.cross.{part}.weight")
         _fill_norm(layer.attention.layer_norm, f"{name}.cross_residual.norm", left)
-    inner = _take(left, f"{name}.feedforward.inner.weight")
+    inner = left.take(f"{name}.feedforward.inner.weight")
     if config.activation == "swiglu":  # the gate and what it lets through lie in one matrix
         layer.ffn.linear_0.weight, layer.ffn.linear_0_noact.weight = np.split(inner, 2)
     else:
         layer.ffn.linear_0.weight = inner
-        layer.ffn.linear_0.bias = _take(left, f"{name}.feedforward.inner.bias")
-        layer.ffn.linear_1.bias = _take(left, f"{name}.feedforward.outer.bias")
-    layer.ffn.linear_1.weight = _take(left, f"{name}.feedforward.outer.weight")
+        layer.ffn.linear_0.bias = left.take(f"{name}.feedforward.inner.bias")
+        layer.ffn.linear_1.bias = left.take(f"{name}.feedforward.outer.bias")
+    layer.ffn.linear_1.weight = left.take(f"{name}.feedforward.outer.weight")
     _fill_norm(layer.ffn.layer_norm, f"{name}.feedforward_residual.norm", left)
 
 
-def _fill_norm(norm: Any, name: str, left: dict[str, Array]) -> None:
-    norm.gamma = _take(left, f"{name}.weight")
+def _fill_norm(norm: Any, name: str, left: Weights) -> None:
+    norm.gamma = left.take(f"{name}.weight")
     if hasattr(norm, "beta"):
-        norm.beta = _take(left, f"{name}.bias")
+        norm.beta = left.take(f"{name}.bias")
 
 
-def _fill_positions(stack: Any, side: str, config: TransformerConfig, left: dict[str, Array]) -> None:
+def _fill_positions(stack: Any, side: str, config: TransformerConfig, left: Weights) -> None:
     """Positions that are added to the words."""
     match config.positions:
         case "sinusoid":
             stack.position_encodings.encodings = sinusoid(config.max_length, config.width)
         case "learned":
             name = "source" if side == "encoder" else "target"
-            stack.position_encodings.encodings = _take(left, f"{name}_positions.vectors.weight")
+            table = left.take(f"{name}_positions.vectors.weight")
+            beyond = max(
+                0, config.max_length - len(table)
+            )  # where all places share the last vector, as in nn.positions
+            stack.position_encodings.encodings = np.pad(table, ((0, beyond), (0, 0)), "edge")
 
 
-def _fill_distances(attention: Any, side: str, layer: int, config: TransformerConfig, left: dict[str, Array]) -> None:
+def _fill_distances(attention: Any, side: str, layer: int, config: TransformerConfig, left: Weights) -> None:
     """Positions that act inside self-attention."""
     match config.positions:
         case "relative":
             name = f"{side}.layers.{layer}.attention.meet"
-            attention.relative_position_keys = _take(left, f"{name}.keys.weight")
-            attention.relative_position_values = _take(left, f"{name}.values.weight")
+            attention.relative_position_keys = left.take(f"{name}.keys.weight")
+            attention.relative_position_values = left.take(f"{name}.values.weight")
         case "alibi" | "none":
             slopes = alibi_slopes(config.heads) if config.positions == "alibi" else np.zeros(config.heads)
             attention.relative_attention_bias = distance_table(slopes, config.max_length, both=side == "encoder")

@@ -32,7 +32,7 @@ _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cs"))
 
 # Words of several languages that take a dot and are followed by a name, in small letters. Words that a sentence may well
 # end with are left out, and so are those that come before numbers: a dot and a number never begin a sentence here.
-_ABBREVIATIONS = frozenset(
+ABBREVIATIONS = frozenset(
     re.split(
         r"\s+",
         """mr mrs ms dr prof st sr jr rev hon gov sen rep gen col lt sgt capt cmdr adm maj pres supt messrs mt ft blvd
@@ -117,7 +117,7 @@ def _takes_a_dot(word: str) -> bool:
         return True
     if re.fullmatch(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}", word) or re.fullmatch(r"\d{1,2}|[IVXLC]+", word):
         return True
-    return word.lower() in _ABBREVIATIONS
+    return word.lower() in ABBREVIATIONS
 
 
 def cut_in_two(piece: Sentence) -> list[Sentence]:

@@ -1,0 +1,68 @@
+"""What every check is given and gives back: a run's own answers in a file, and how many of them the export gives too, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+EXAMPLES = 3
+"""Lines that differ of which the result tells."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A sentence, and what the run makes of it."""
+
+    text: str
+    source: list[int]
+    """Its ids, without the end mark."""
+    cap: int
+    """Tokens an answer may have."""
+    greedy: list[int]
+    greedy_pieces: list[str]
+    greedy_text: str
+    log_probabilities: list[float]
+    """Of the greedy answer's tokens, and of the end after it."""
+    beam: list[int]
+    """The run's best answer with its own length penalty ..."""
+    plain_beam: list[int]
+    """... and with none."""
+
+
+@dataclass
+class Result:
+    """How many lines an export treats as the run does. None: it was not looked at."""
+
+    lines: int = 0
+    text: int = 0
+    """Lines cut into the same ids."""
+    greedy: int = 0
+    beam: int | None = None
+    worst: float = 0.0
+    """Largest difference of a log-probability."""
+    examples: list[str] = field(default_factory=list)
+
+    def compare(self, line: Line, ids: Sequence[int], greedy: Sequence[int], beam: Sequence[int] | None) -> None:
+        self.lines += 1
+        self.text += list(ids) == line.source
+        self.greedy += list(greedy) == line.greedy
+        if list(greedy) != line.greedy and len(self.examples) < EXAMPLES:
+            self.examples.append(f"{line.text!r}: {list(greedy)} instead of {line.greedy}")
+        if beam is not None:
+            self.beam = (self.beam or 0) + (list(beam) in (line.beam, line.plain_beam))
+
+    def measure(self, line: Line, found: Sequence[float]) -> None:
+        assert len(found) == len(line.log_probabilities)
+        self.worst = max(self.worst, *(abs(a - b) for a, b in zip(found, line.log_probabilities, strict=True)))
+
+
+def main(check: Callable[[Path, list[Line], int], Result]) -> None:
+    """check(the export's folder, the lines, id of the source's first word), from the command line."""
+    folder, reference = map(Path, sys.argv[1:3])
+    given = json.loads(reference.read_text(encoding="utf-8"))
+    result = check(folder, [Line(**line) for line in given["lines"]], given["begin"])
+    print(json.dumps(asdict(result), ensure_ascii=False))
