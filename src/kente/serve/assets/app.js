@@ -364,5 +364,5 @@ async function begin() {
   }
 }
 
-showConfidence(recall("confidence", true) === true);
+showConfidence(recall("confidence", true));
 begin();

@@ -15,7 +15,7 @@ export class History {
 
   constructor({ list, clear, switcher, name, restore }) {
     Object.assign(this, { list, clear, name, restore });
-    switcher.checked = recall("history.on", true) === true;
+    switcher.checked = recall("history.on", true);
     this.on = switcher.checked;
     switcher.addEventListener("change", () => {
       this.on = switcher.checked;
@@ -30,8 +30,7 @@ export class History {
   }
 
   get entries() {
-    const entries = recall("history", []);
-    return Array.isArray(entries) ? entries.filter(isEntry) : [];
+    return recall("history", []).filter(isEntry);
   }
 
   /** Keeps a translation in front; stages of typing the same text replace each other. */

@@ -29,7 +29,9 @@ export class Looking {
     this.source.weave(sourceWords);
     this.target.weave(this.#words);
     this.#words.forEach((word, number) => {
-      if (typeof word.confidence === "number") this.target.spans[number]?.style.setProperty("--doubt", 1 - word.confidence);
+      if (typeof word.confidence !== "number") return;
+      this.target.spans[number]?.style.setProperty("--doubt", 1 - word.confidence);
+      this.target.spans[number]?.classList.toggle("unsure", word.confidence < 0.5);
     });
     this.choose(-1);
   }

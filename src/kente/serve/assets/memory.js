@@ -2,11 +2,13 @@
 
 const nameOf = (name) => `kente.${name}`;
 
-/** What was kept under a name, or `otherwise`; `session` keeps until the tab is closed. */
+const alike = (one, other) => typeof one === typeof other && one !== null && Array.isArray(one) === Array.isArray(other);
+
+/** What was kept under a name, if it is of the same kind as `otherwise`, or else that; `session` keeps until the tab is closed. */
 export function recall(name, otherwise, { session = false } = {}) {
   try {
-    const text = (session ? sessionStorage : localStorage).getItem(nameOf(name));
-    return text === null ? otherwise : JSON.parse(text);
+    const value = JSON.parse((session ? sessionStorage : localStorage).getItem(nameOf(name)));
+    return alike(value, otherwise) ? value : otherwise;
   } catch {
     return otherwise;
   }
