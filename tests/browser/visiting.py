@@ -119,7 +119,7 @@ class Visit(Page):
 def serving(folder: Path) -> Iterator[Site]:
     """`kente serve` with three tiny models that have learned next to nothing."""
     runs = [_tiny_run(folder, source, target) for source, target in (("en", "fr"), ("fr", "en"), ("en", "de"))]
-    corrections = folder / "corrections.tsv"
+    corrections = folder / "corrections"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -157,7 +157,7 @@ def _await_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"kente serve is not ready (exit code {process.poll()})")
 
 
-def _pairs(path: Path) -> list[tuple[str, str]]:
-    """Source and translation of each line of a corrections file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+def _pairs(folder: Path) -> list[tuple[str, str]]:
+    """Source and translation of each line of the corrections files."""
+    lines = [line for path in sorted(folder.rglob("*.tsv")) for line in path.read_text(encoding="utf-8").splitlines()]
     return [(fields[0], fields[1]) for fields in (line.split("\t") for line in lines)]

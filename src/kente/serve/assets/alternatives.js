@@ -9,11 +9,12 @@ export class Alternatives {
   /** `opened` is called when the list is opened, `chosen(text)` when one is picked. */
   constructor({ box, list, opened, chosen }) {
     Object.assign(this, { box, list, chosen });
-    box.open = recall("alternatives", true);
+    let open = (box.open = recall("alternatives", true));
     box.addEventListener("toggle", () => {
-      if (recall("alternatives", true) === box.open) return; // the browser tells of our own opening too
-      keep("alternatives", box.open);
-      if (box.open) opened();
+      if (box.open === open) return; // the browser tells of our own opening too
+      open = box.open;
+      keep("alternatives", open);
+      if (open) opened();
     });
   }
 

@@ -74,7 +74,7 @@ export class Looking {
     if (typeof word.confidence === "number") parts.push(` (${percent(word.confidence)} sure)`);
     const most = [...(word.looks_at ?? [])].sort((one, other) => other[1] - one[1]).slice(0, NAMED);
     const named = most.filter(([, weight], place) => place === 0 || weight >= SLIGHT);
-    if (!named.length) return [...parts, ": this model shows no weights."];
+    if (!named.length) return [...parts, ": no weights to show."];
     named.forEach(([place, weight], position) => {
       const looked = word.sentence.source_words[place];
       parts.push(position ? ", " : " looked at ", isolated(looked ? looked.text : "?"), ` ${percent(weight)}`);
