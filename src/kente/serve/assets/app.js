@@ -137,7 +137,7 @@ function answered(asked, answer) {
   byId("engine").textContent = [answer.engine, `${Math.round(answer.milliseconds)} ms`].filter(Boolean).join(" · ");
   byId("correct").hidden = !settings.suggestions;
   clearTimeout(settling);
-  settling = setTimeout(settle, SETTLED);
+  settling = setTimeout(settleAloud, SETTLED);
 }
 
 /** Puts a wording into the translation; the words of the answer belong to its own only. */
@@ -180,14 +180,20 @@ function empty() {
   byId("correct").hidden = true;
 }
 
-/** A translation that stands: read out to those who listen, kept for later. */
+/** A translation that stands is kept for later. */
 function settle() {
   clearTimeout(settling);
-  if (!shown || shown.q !== source.text) return;
-  const { q, answer } = shown;
-  say(answer.text.length <= READ_OUT ? answer.text : "The translation is ready.");
-  byId("said").lang = answer.text.length <= READ_OUT ? shown.target : "";
-  history.add({ q, text: answer.text, source: answer.source, target: shown.target });
+  if (!shown || shown.q !== source.text) return false;
+  history.add({ q: shown.q, text: shown.answer.text, source: shown.answer.source, target: shown.target });
+  return true;
+}
+
+/** And read out to those who listen. */
+function settleAloud() {
+  if (!settle()) return;
+  const short = shown.answer.text.length <= READ_OUT;
+  say(short ? shown.answer.text : "The translation is ready.");
+  byId("said").lang = short ? shown.target : "";
 }
 
 // ---------------------------------------------------------------- the explorer
