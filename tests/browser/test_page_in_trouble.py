@@ -30,9 +30,10 @@ def test_waiting_can_be_cut_short(visit: Any, stand_in: Any) -> None:
     visit.until_translated("TWO ONE")
 
 
-def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(visit: Any, stand_in: Any) -> None:
+@pytest.mark.parametrize("status", [400, 413, 503, 504])
+def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(visit: Any, stand_in: Any, status: int) -> None:
     visit.in_trouble = True
-    stand_in.refusals = [(400, {}, "no model translates Klingon")]
+    stand_in.refusals = [(status, {}, "no model translates Klingon")]
     visit.arrive()
     visit.write("one two")
     visit.until_says("trouble-said", "no model translates Klingon")

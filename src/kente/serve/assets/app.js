@@ -89,6 +89,7 @@ function ready() {
     return false;
   }
   if (settings.keyRequired && !key.known) {
+    rest();
     key.ask();
     return false;
   }

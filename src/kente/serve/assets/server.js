@@ -35,10 +35,12 @@ const LASTING = {
 
 async function troubleOf(response) {
   const { status } = response;
-  if (status in PASSING) return new Trouble(PASSING[status], { wait: retryAfter(response.headers.get("Retry-After")) ?? 1 });
   const said = await response.json().then((body) => body.error, () => null);
-  const message = said || LASTING[status] || `The server answered ${status}, which this page did not expect.`;
-  return new Trouble(String(message), { key: status === 401 || status === 403 || (status === 400 && /api.?key/i.test(message)) });
+  const wait = retryAfter(response.headers.get("Retry-After"));
+  // a proxy in front of the server says 502 or 503 in its own way, with neither a reason nor a time
+  if (status in PASSING && (wait !== null || !said)) return new Trouble(PASSING[status], { wait: wait ?? 1 });
+  const message = String(said || LASTING[status] || `The server answered ${status}, which this page did not expect.`);
+  return new Trouble(message, { key: status === 401 || status === 403 || (status === 400 && /api.?key/i.test(message)) });
 }
 
 const unreachable = () =>
