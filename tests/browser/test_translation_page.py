@@ -182,6 +182,17 @@ def test_an_example_is_translated_at_a_click(visit: Any, stand_in: Any) -> None:
     assert visit.evaluate("document.activeElement.id") == "source"
 
 
+def test_examples_of_the_languages_in_view_come_first(visit: Any, stand_in: Any) -> None:
+    shorter = [f"example {number}" for number in range(9)]
+    stand_in.settings["examples"] = [
+        {"source": "en", "target": "he" if number == 7 else "fr", "q": text} for number, text in enumerate(shorter)
+    ]
+    visit.arrive()
+    assert visit.texts("#examples button") == shorter[:4]
+    visit.choose("to", "he")
+    assert visit.texts("#examples button") == [shorter[7], *shorter[:3]]
+
+
 def test_an_address_may_bring_a_text(visit: Any) -> None:
     visit.arrive("?source=fr&target=en&q=bon%20jour")
     visit.until_translated("JOUR BON")

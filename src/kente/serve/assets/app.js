@@ -16,6 +16,7 @@ import { Translating } from "./translating.js";
 const SETTLED = 1500; // milliseconds of rest after which a translation is read out and kept in the history
 const PAUSE = 400; // milliseconds without a key after which a text is translated, unless the server says otherwise
 const READ_OUT = 300; // characters
+const EXAMPLES = 4;
 
 let settings = {};
 let isOpen = false; // whether settings and languages are known
@@ -273,6 +274,7 @@ function start(from, to, text) {
 
 function languagesChanged() {
   keep("languages", [languages.from, languages.to]);
+  showExamples();
   typed();
   translateNow();
 }
@@ -318,15 +320,17 @@ addEventListener("pagehide", settle);
 
 // ---------------------------------------------------------------- beginning
 
-function showExamples(examples) {
-  const row = byId("examples");
-  const buttons = examples.map(({ q, source: from, target: to }) => {
-    const button = element("button", { type: "button", className: "chip", dir: "auto", textContent: q });
+/** A few sentences to try, those of the languages in view first. */
+function showExamples() {
+  const fits = ({ source: from, target: to }) => to === languages.to && (from === languages.from || languages.from === AUTO);
+  const chosen = (settings.examples ?? []).toSorted((one, other) => fits(other) - fits(one)).slice(0, EXAMPLES);
+  const buttons = chosen.map(({ q, source: from, target: to }) => {
+    const button = element("button", { type: "button", className: "chip", dir: "auto", lang: from, textContent: q });
     button.addEventListener("click", () => start(from, to, q));
     return button;
   });
-  row.append(...buttons);
-  row.hidden = !buttons.length;
+  byId("examples").replaceChildren(byId("examples-heading"), ...buttons);
+  byId("examples").hidden = !buttons.length;
 }
 
 /** What to begin with: the address's wish, this tab's text, or the languages of last time. */
@@ -347,7 +351,7 @@ function open([given, list]) {
   const { from, to, q } = beginning();
   languages.offer(list, from, to);
   history.show(); // now that languages have names
-  showExamples(settings.examples ?? []);
+  showExamples();
   if (settings.filesTranslation !== false) {
     byId("files").hidden = false;
     const formats = settings.supportedFilesFormat ?? [".txt", ".html", ".po", ".srt", ".tsv"];
