@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,6 +108,15 @@ class Visit(Page):
             self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(each => each.textContent)")
         )
 
+    def asked(self, path: str) -> list[dict[str, Any]]:
+        """What the page sent to this path, as JSON."""
+        sent = [
+            event["params"]["request"]
+            for event in self.browser.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+        return [json.loads(request["postData"]) for request in sent if request["url"].endswith(path)]
+
     def places(self) -> set[str]:
         """The hosts that were asked for anything."""
         return {url.split("/")[2].rpartition(":")[0] for url in self.requests() if url.startswith(("http", "ws"))}
@@ -117,44 +124,25 @@ class Visit(Page):
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Site]:
-    """`kente serve` with three tiny models that have learned next to nothing."""
-    runs = [_tiny_run(folder, source, target) for source, target in (("en", "fr"), ("fr", "en"), ("en", "de"))]
-    corrections = folder / "corrections"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "kente", "serve", *map(str, runs)]
-    command += ["--port", str(port), "--corrections", str(corrections)]
-    process = subprocess.Popen(command, env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")})
-    try:
-        _await_ready(f"http://127.0.0.1:{port}/ready", process)
-        yield Site(f"http://127.0.0.1:{port}/", lambda: _pairs(corrections))
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
-
-
-def _tiny_run(folder: Path, source: str, target: str) -> Path:
-    from kente import api  # torch is imported only where there is a browser to show its work
-    from kente.data.corpus import write_pairs
-    from kente.data.grammar import generate
-
-    run = folder / f"{source}-{target}"
-    files = write_pairs(folder / "corpora" / run.name, "train", generate(1, 400, max_words=6), (source, target))
-    sizes = ("model.width=16", "model.heads=2", "model.feedforward=32", "tokenizer.vocabulary=300")
-    api.train(api.Data(*files), run, updates=2, threads=1, settings=(*sizes, "train.validate_every=2"))
-    return run
-
-
-def _await_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
+    """`kente serve` with the tiny run of the server's own tests, under the names of three pairs of languages."""
+    make = runpy.run_path(str(Path(__file__).parents[1] / "serve" / "tiny.py"))["make"]
+    pairs = ("en,fr", "fr,en", "en,de")
+    first = make(folder / pairs[0])
+    runs = [first, *(shutil.copytree(first, folder / pair) for pair in pairs[1:])]
+    command = [sys.executable, "-m", "kente", "serve", *map(str, runs), *(f"--languages={pair}" for pair in pairs)]
+    command += ["--port", "0", "--json", "--corrections", str(folder / "corrections")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache")}
+    with (
+        open(folder / "log", "wb") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment) as process,
+    ):
+        assert process.stdout is not None
         try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.1)
-    raise AssertionError(f"kente serve is not ready (exit code {process.poll()})")
+            line = process.stdout.readline()
+            assert line, (folder / "log").read_text()
+            yield Site(json.loads(line)["address"] + "/", lambda: _pairs(folder / "corrections"))
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 def _pairs(folder: Path) -> list[tuple[str, str]]:
