@@ -13,7 +13,7 @@ SENTENCE = "the black cat sleeps in the garden ."
 
 def test_a_sentence_typed_is_translated_without_further_ado(either: Any) -> None:
     either.arrive()
-    shown = either.translate(SENTENCE)
+    shown = either.translate(SENTENCE, keys=True)
     answer = either.site.answer(SENTENCE, "fr")
     assert shown == answer["text"] and shown.strip()
     words = [word["text"] for sentence in answer["sentences"] for word in sentence["words"]]

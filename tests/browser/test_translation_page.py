@@ -49,7 +49,7 @@ def test_typing_on_calls_off_the_question_under_way(visit: Any, stand_in: Any) -
     visit.write("the first")
     visit.until("document.querySelector('.busy')")
     stand_in.was_asked("/v1/translate")
-    visit.type(" and more")
+    visit.write(" and more")
     visit.browser.wait_for("Network.loadingFailed", visit.session, canceled=True)
     stand_in.go_on.set()
     visit.until_translated("MORE AND FIRST THE")
@@ -60,8 +60,7 @@ def test_a_long_text_is_shown_sentence_by_sentence(visit: Any, stand_in: Any) ->
     stand_in.go_on.clear()
     text = "\n".join(f"This is sentence number {number} of many." for number in range(20))
     visit.arrive()
-    visit.evaluate(f"{visit.source}.focus()")
-    visit.call("Input.insertText", text=text)
+    visit.write(text)
     visit.until_translated("MANY. OF 0 NUMBER SENTENCE IS THIS")
     assert visit.says("engine") == "Translating… 1 of 20"
     stand_in.go_on.set()

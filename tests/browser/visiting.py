@@ -56,14 +56,17 @@ class Visit(Page):
         self.open(self.site.url + query, **how)
         self.until("document.getElementById('to').options.length > 0")
 
-    def write(self, text: str) -> None:
-        """Types at the end of the source."""
+    def write(self, text: str, *, keys: bool = False) -> None:
+        """Adds to the end of the source: at once, as one pastes, or key by key."""
         self.evaluate(f"{self.source}.focus(); {self.source}.setSelectionRange(1e6, 1e6)")
-        self.type(text)
+        if keys:
+            self.type(text)
+        else:
+            self.call("Input.insertText", text=text)
 
-    def translate(self, text: str) -> str:
-        """Types into the empty source; the translation, once its words can be chosen."""
-        self.write(text)
+    def translate(self, text: str, *, keys: bool = False) -> str:
+        """Writes into the empty source; the translation, once its words can be chosen."""
+        self.write(text, keys=keys)
         self.until(
             f"{self.source}.value === {json.dumps(text)} && {self.words}.length && !document.querySelector('.busy')"
         )
