@@ -171,17 +171,17 @@ class Page:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", "an exception"))
         return answer["result"].get("value")
 
-    def until(self, expression: str) -> Any:
-        """The value of an expression as soon as it is true; pages may come and go meanwhile."""
-        deadline, last = time.monotonic() + PATIENCE, None
+    def until(self, condition: str) -> None:
+        """Waits until a JavaScript condition holds; pages may come and go meanwhile."""
+        deadline, trouble = time.monotonic() + PATIENCE, ""
         while time.monotonic() < deadline:
             try:
-                if last := self.evaluate(expression):
-                    return last
+                if self.evaluate(f"Boolean({condition})"):
+                    return
             except RuntimeError as error:
-                last = error
+                trouble = f" ({error})"
             time.sleep(0.02)
-        raise TimeoutError(f"never true: {expression} (last: {last})")
+        raise TimeoutError(f"never true: {condition}{trouble}")
 
     def middle(self, element: str) -> tuple[float, float]:
         """Where the middle of an element, given as a JavaScript expression, is in the window after scrolling to it."""

@@ -30,7 +30,7 @@ EXAMPLES = [
     {"source": "en", "target": "he", "q": "Where is the old captain?"},
     {"source": "fr", "target": "en", "q": "Le vieux capitaine écrivit une lettre."},
 ]
-EXPLORER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorer</title><h1>{}</h1>
+EXPLORER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorer</title><link rel="icon" href="/assets/icon.svg"><h1>{}</h1>
 <label>Step <input type="range" min="0" max="3" value="0"></label></html>"""
 
 

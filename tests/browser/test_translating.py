@@ -48,7 +48,8 @@ def test_the_explorer_is_one_click_away_and_back_brings_the_text_back(either: An
     either.until("location.pathname === '/look' && document.readyState === 'complete'")
     assert SENTENCE in either.evaluate("document.body.textContent")
     slider = "document.querySelector('input[type=range]')"
-    low, high = either.until(f"{slider} && [{slider}.min, {slider}.max]")
+    either.until(slider)
+    low, high = either.evaluate(f"[{slider}.min, {slider}.max]")
     assert low != high
     either.evaluate(f"{slider}.focus()")
     for key, value in (("Home", low), ("End", high)):

@@ -207,8 +207,7 @@ def test_history_is_kept_restored_and_cleared(visit: Any) -> None:
         visit.translate(text)
         visit.push("clear")
     assert visit.texts(kept) == ["four", "two three", "one"]
-    visit.open(visit.site.url)
-    visit.until("document.querySelectorAll('#history-list li').length === 3")
+    visit.arrive()
     visit.click("document.querySelectorAll('#history-list .again')[1]")
     visit.until_translated("THREE TWO")
     visit.click("document.querySelector('#history-list .small')")

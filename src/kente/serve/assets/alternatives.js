@@ -37,7 +37,7 @@ export class Alternatives {
 
   #line({ text, score }) {
     const button = element("button", { type: "button", value: text }, element("span", { dir: "auto", className: "wording", textContent: text }));
-    if (typeof score === "number") button.append(element("span", { className: "soft", title: "Score: higher is likelier", textContent: score.toFixed(2) }));
+    if (typeof score === "number") button.append(element("span", { className: "soft", title: "Score: higher is likelier", textContent: score.toFixed(2).replace("-", "−") }));
     button.addEventListener("click", () => {
       this.chosen(text);
       this.mark(text);

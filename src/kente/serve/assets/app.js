@@ -53,7 +53,7 @@ const corrections = new Corrections({
     else if (shown) showWording(target.text);
   },
 });
-const translating = new Translating({ begun, part, answered, waiting: (why, left, goOn) => trouble.show(why, goOn, left), failed });
+const translating = new Translating({ begun, part, answered, waiting, failed });
 
 // ---------------------------------------------------------------- asking
 
@@ -155,15 +155,20 @@ function showWarnings(warnings) {
   list.replaceChildren(...warnings.map((warning) => element("li", { textContent: warning.message })));
 }
 
+function waiting(why, seconds, goOn) {
+  rest();
+  trouble.show(why, goOn, seconds);
+}
+
 function failed(why) {
   rest();
-  byId("engine").textContent = "";
   if (why.key) key.ask();
   trouble.show(why, translateNow);
 }
 
 function rest() {
   byId("target-pane").classList.remove("busy");
+  byId("engine").textContent = "";
 }
 
 function empty() {
@@ -176,7 +181,6 @@ function empty() {
   alternatives.show(null);
   showWarnings([]);
   languages.detected(null);
-  byId("engine").textContent = "";
   byId("taught").replaceChildren();
   byId("copy").disabled = true;
   byId("correct").hidden = true;
@@ -213,7 +217,7 @@ function refreshExplore() {
   link.hidden = !shown || source.text !== shown.q;
   if (link.hidden) return;
   const several = (shown.answer.sentences ?? []).length > 1;
-  link.lastElementChild.textContent = !several ? "Look inside" : looking.sentence ? "Look inside this sentence" : "Look inside the first sentence";
+  link.title = !several ? "" : looking.sentence ? "The sentence of the chosen word" : "The first sentence; choose a word for another";
   link.href = `look?${new URLSearchParams(explorerFields())}`;
 }
 
@@ -229,7 +233,7 @@ byId("explore").addEventListener("click", (event) => {
 // ---------------------------------------------------------------- what people do
 
 function typed() {
-  byId("clear").hidden = !source.text;
+  byId("clear").disabled = !source.text;
   showCount();
   if (isOpen) keep("now", { q: source.text, source: languages.from, target: languages.to }, { session: true });
   corrections.end();
@@ -367,7 +371,7 @@ async function begin() {
   const { signal } = new AbortController();
   const both = () => Promise.all([server.settings(), server.languages()]);
   try {
-    const answers = await server.patiently(both, signal, (why, left, goOn) => trouble.show(why, goOn, left));
+    const answers = await server.patiently(both, signal, waiting);
     trouble.clear();
     open(answers);
   } catch (why) {
