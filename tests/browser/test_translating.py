@@ -81,7 +81,7 @@ def test_a_file_is_translated_and_can_be_saved(either: Any, tmp_path: Path) -> N
     either.click("document.querySelector('#file-list a')")
     either.browser.wait_for("Browser.downloadProgress", state="completed")
     (saved,) = (tmp_path / "saved").iterdir()
-    wanted = either.site.answer(SENTENCE, "fr")["text"]
+    wanted = either.site.answer(SENTENCE, "fr", plain=True)["text"]
     assert saved.read_text(encoding="utf-8") == f"{wanted}\n\n{wanted}\n" and saved.suffix == ".txt"
 
 

@@ -27,9 +27,11 @@ class Site:
     url: str
     taught: Callable[[], list[tuple[str, str]]]
 
-    def answer(self, text: str, target: str) -> dict[str, Any]:
-        """What the server tells a program about an English text: the oracle for what the page shows."""
-        body = {"q": text, "source": "en", "target": target, "words": True, "alternatives": 3}
+    def answer(self, text: str, target: str, *, plain: bool = False) -> dict[str, Any]:
+        """What the server tells a program about an English text, asked as the page asks: the oracle for what it shows."""
+        body = {"q": text, "source": "en", "target": target}
+        if not plain:
+            body |= {"words": True, "alternatives": 3}  # which takes a wider beam, and may find something better
         request = urllib.request.Request(
             self.url + "v1/translate", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
