@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,17 @@ def test_typing_on_calls_off_the_question_under_way(visit: Any, stand_in: Any) -
     stand_in.go_on.set()
     visit.until_translated("MORE AND FIRST THE")
     assert [body["q"] for body in stand_in.bodies("/v1/translate")] == ["the first", "the first and more"]
+
+
+def test_letters_that_are_still_being_composed_are_not_sent(visit: Any, stand_in: Any) -> None:
+    visit.arrive()
+    visit.write("one ")
+    visit.until_translated("ONE")
+    visit.call("Input.imeSetComposition", text="ni", selectionStart=2, selectionEnd=2)
+    time.sleep(0.3)  # longer than the pause after which a text is sent
+    visit.call("Input.insertText", text="你")
+    visit.until_translated("你 ONE")
+    assert [body["q"] for body in stand_in.bodies("/v1/translate")] == ["one ", "one 你"]
 
 
 def test_a_long_text_is_shown_sentence_by_sentence(visit: Any, stand_in: Any) -> None:
@@ -265,6 +277,31 @@ def test_files_wait_their_turn_and_can_be_cancelled(visit: Any, stand_in: Any, t
     visit.until(f"{rows}[1].querySelector('a')")
     visit.until(f"{rows}[2].lastElementChild.textContent.startsWith('Files of this kind cannot be translated')")
     assert [body["file"][0] for body in stand_in.bodies("/v1/file")] == ["a.txt", "b.txt"]
+
+
+def test_a_file_may_be_dropped_anywhere(visit: Any, tmp_path: Path) -> None:
+    given = tmp_path / "dropped.srt"
+    given.write_text("one two\n")
+    visit.arrive()
+    x, y = visit.middle(visit.target)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(given)], "dragOperationsMask": 1}
+        visit.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+    visit.until("document.querySelector('#file-list a')")
+    assert visit.texts("#file-list a") == ["Save dropped.fr.srt"]
+
+
+def test_a_correction_waits_until_it_is_welcome(visit: Any, stand_in: Any) -> None:
+    visit.in_trouble = True
+    visit.arrive()
+    visit.translate("one two")
+    visit.push("correct")
+    visit.type("!")
+    stand_in.refusals = [(429, {"Retry-After": "1"}, "slow down")]
+    visit.push("teach")
+    visit.until_says("taught", "Trying again in 1 s")
+    visit.until_says("taught", "Kept for the next training")
+    assert len(visit.site.taught()) == 2, "the refused one was asked for too"
 
 
 def test_no_correction_is_offered_where_none_is_wanted(visit: Any, stand_in: Any) -> None:

@@ -32,7 +32,9 @@ export class Alternatives {
 
   /** Marks the one in view. */
   mark(text) {
-    for (const button of this.list.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === text));
+    const buttons = [...this.list.querySelectorAll("button")];
+    const inView = buttons.find((button) => button.value === text);
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button === inView));
   }
 
   #line({ text, score }) {
