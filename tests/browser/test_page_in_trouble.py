@@ -36,7 +36,7 @@ def test_a_refusal_is_told_in_the_servers_words_and_not_repeated(visit: Any, sta
     stand_in.refusals = [(status, {}, "no model translates Klingon")]
     visit.arrive()
     visit.write("one two")
-    visit.until_says("trouble-said", "no model translates Klingon")
+    visit.until_says("trouble-said", "No model translates Klingon")
     assert visit.says("trouble-wait") == ""
     assert len(stand_in.bodies("/v1/translate")) == 1
 

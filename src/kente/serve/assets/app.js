@@ -2,7 +2,7 @@
 
 import { Alternatives } from "./alternatives.js";
 import { Corrections } from "./corrections.js";
-import { byId, element } from "./dom.js";
+import { byId, capital, element } from "./dom.js";
 import { Files } from "./files.js";
 import { History } from "./history.js";
 import { AUTO, Languages } from "./languages.js";
@@ -152,7 +152,7 @@ function showWording(text) {
 function showWarnings(warnings) {
   const list = byId("warnings");
   list.hidden = !warnings.length;
-  list.replaceChildren(...warnings.map((warning) => element("li", { textContent: warning.message })));
+  list.replaceChildren(...warnings.map((warning) => element("li", { textContent: capital(warning.message) })));
 }
 
 function waiting(why, seconds, goOn) {

@@ -12,3 +12,6 @@ export function element(name, properties = {}, ...children) {
 export const isolated = (text) => element("bdi", { textContent: text });
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
+
+/** What a program says in passing, as the beginning of a sentence. */
+export const capital = (text) => text.replace(/^\p{Ll}/u, (letter) => letter.toLocaleUpperCase("en"));

@@ -1,12 +1,14 @@
 // Talking to the server: requests that can be called off, answers that come in parts, and trouble in plain words.
 
+import { capital } from "./dom.js";
+
 const AT_ONCE = 400; // characters; a longer text is shown sentence by sentence as it is translated
 const LONGEST_WAIT = 60; // seconds
 
 /** Something went wrong. `wait`: seconds after which trying again makes sense, or null. `key`: the server wants another key. */
 export class Trouble extends Error {
   constructor(message, { wait = null, key = false } = {}) {
-    super(message);
+    super(capital(message));
     this.wait = wait;
     this.key = key;
   }
@@ -102,7 +104,7 @@ export async function* events(response) {
 async function lastOf(response, told) {
   for await (const [name, data] of events(response)) {
     if (name === "done") return data;
-    if (name === "error") throw new Trouble(data.error);
+    if (name === "error") throw new Trouble(String(data.error));
     told(name, data);
   }
   throw new Trouble("The server's answer broke off.", { wait: 2 });
