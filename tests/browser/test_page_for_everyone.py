@@ -16,6 +16,14 @@ SENTENCE = "the black cat sleeps in the garden ."
 # ---------------------------------------------------------------- for everyone
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_everything_fits_the_window(visit: Any, width: int, scheme: str) -> None:
+    visit.arrive(width=width, scheme=scheme)
+    visit.translate(SENTENCE)
+    assert visit.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_everything_that_can_be_used_has_a_name(visit: Any) -> None:
     visit.arrive()
     visit.translate(SENTENCE)

@@ -96,11 +96,3 @@ def test_a_correction_is_taught(either: Any) -> None:
     either.until_says("taught", "Kept")
     assert either.site.taught()[-1] == (SENTENCE, f"{shown} indeed".strip())
     assert either.evaluate(f"{either.target}.readOnly")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_everything_fits_the_window(either: Any, width: int, scheme: str) -> None:
-    either.arrive(width=width, scheme=scheme)
-    either.translate(SENTENCE)
-    assert either.evaluate("document.documentElement.scrollWidth") <= width
