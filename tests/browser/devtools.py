@@ -5,6 +5,7 @@ Chromium reads commands from file descriptor 3 and writes answers and events to 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -30,6 +31,21 @@ FLAGS = (
 )
 PATIENCE = 60.0
 """Seconds to wait for an answer before the browser is given up as dead; far more than one ever takes."""
+CODES = {
+    "Backspace": 8,
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    " ": 32,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
+"""What the browser itself acts on when a key is pressed: without it only the page hears of the key."""
+SHIFT, CONTROL = 8, 2
 LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
 )
@@ -119,11 +135,12 @@ class Browser:
 
 
 class Page:
-    """One tab."""
+    """One tab; a fresh one shares no storage with any other and must be closed."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, *, fresh: bool = False) -> None:
         self.browser = browser
-        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self.context = browser.call("Target.createBrowserContext") if fresh else {}
+        target = browser.call("Target.createTarget", url="about:blank", **self.context)["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -131,13 +148,16 @@ class Page:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self.browser.call(method, self.session, **parameters)
 
-    def open(self, path: Path, *, width: int = 1280, scheme: str = "light", script: bool = True) -> None:
-        """Load a page from disk into a window so wide, with or without JavaScript; earlier events are forgotten."""
+    def close(self) -> None:
+        self.browser.call("Target.disposeBrowserContext", **self.context)
+
+    def open(self, path: Path | str, *, width: int = 1280, scheme: str = "light", script: bool = True) -> None:
+        """Load a page from disk or an address into a window so wide, with or without JavaScript; earlier events are forgotten."""
         self.resize(width)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.browser.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self.browser.wait_for("Page.loadEventFired", self.session)
 
     def resize(self, width: int, height: int = 900) -> None:
@@ -150,6 +170,18 @@ class Page:
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", "an exception"))
         return answer["result"].get("value")
+
+    def until(self, condition: str) -> None:
+        """Waits until a JavaScript condition holds; pages may come and go meanwhile."""
+        deadline, trouble = time.monotonic() + PATIENCE, ""
+        while time.monotonic() < deadline:
+            try:
+                if self.evaluate(f"Boolean({condition})"):
+                    return
+            except RuntimeError as error:
+                trouble = f" ({error})"
+            time.sleep(0.02)
+        raise TimeoutError(f"never true: {condition}{trouble}")
 
     def middle(self, element: str) -> tuple[float, float]:
         """Where the middle of an element, given as a JavaScript expression, is in the window after scrolling to it."""
@@ -168,9 +200,38 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def press(self, key: str) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+    def press(self, key: str, modifiers: int = 0) -> None:
+        named: dict[str, Any] = {"key": key, "code": key, "modifiers": modifiers}
+        if key in CODES:
+            named["windowsVirtualKeyCode"] = CODES[key]
+        text = {"Enter": "\r", " ": " "}.get(key)
+        self.call("Input.dispatchKeyEvent", type="keyDown", **named, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def type(self, text: str) -> None:
+        """Key by key into whatever has the focus."""
+        for letter in text:
+            if letter == "\n":
+                self.press("Enter")
+            elif len(letter.encode("utf-16-le")) > 2:
+                self.call("Input.insertText", text=letter)  # no keyboard has a key for it
+            else:
+                self.call("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+                self.call("Input.dispatchKeyEvent", type="keyUp", key=letter)
+
+    def choose_files(self, element: str, *paths: Path) -> None:
+        """What the file chooser would do."""
+        field = self.call("Runtime.evaluate", expression=element)["result"]["objectId"]
+        self.call("DOM.setFileInputFiles", files=[str(path) for path in paths], objectId=field)
+
+    def downloads_to(self, folder: Path) -> None:
+        where = {"downloadPath": str(folder), **self.context}
+        self.browser.call("Browser.setDownloadBehavior", behavior="allow", eventsEnabled=True, **where)
+
+    def picture(self, path: Path) -> None:
+        """The whole page as PNG, for people to look at."""
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
         """Every error and warning of the console, and every exception, since the page was opened."""
