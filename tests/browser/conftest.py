@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import runpy
 import shutil
 from collections.abc import Callable, Iterator
@@ -72,8 +71,6 @@ def stand_in(_listening: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def served(browser: Any, visiting: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if importlib.util.find_spec("kente.serve.app") is None:
-        pytest.skip("there is no kente.serve.app to serve the page")
     with visiting["serving"](tmp_path_factory.mktemp("served")) as site:
         yield site
 

@@ -18,14 +18,28 @@ def docs_page(openapi: Json) -> str:
     body = "".join(
         f'<section id="{escape(tag)}"><h2>{escape(tag)}</h2>{_routes(openapi, tag)}</section>' for tag in tags
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>{escape(info["title"])}: use it from a program</title>\n<link rel="stylesheet" href="assets/docs.css">\n</head>\n<body>\n'
+    return _document(
+        f"{info['title']}: use it from a program",
         f"<header><h1>{escape(info['title'])}: use it from a program</h1><p>{escape(info['description'])}</p>"
         f'<p>Version {escape(info["version"])}. The same for programs: <a href="openapi.json">openapi.json</a>. <a href=".">The page</a>.</p>'
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>\n<main>\n{body}\n'
-        f'<section id="Shapes"><h2>Shapes</h2>{_shapes(openapi["components"]["schemas"])}</section>\n</main>\n</body>\n</html>\n'
+        f'<section id="Shapes"><h2>Shapes</h2>{_shapes(openapi["components"]["schemas"])}</section>\n</main>',
+    )
+
+
+def refusal_page(message: str) -> str:
+    """A refusal for someone who opened a page: the sentence, and the way back."""
+    said = message[:1].upper() + message[1:]
+    return _document(
+        "Not shown", f'<main><h1>Not shown</h1><p>{escape(said)}.</p><p><a href=".">Back to the page</a></p></main>'
+    )
+
+
+def _document(title: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        f'<title>{escape(title)}</title>\n<link rel="stylesheet" href="assets/docs.css">\n</head>\n<body>\n{body}\n</body>\n</html>\n'
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kente.errors import KenteError
 from kente.serve.connection import canned
+from kente.serve.docs import refusal_page
 from kente.serve.refusals import ClientLeft, Refusal
 from kente.serve.serving import Serving
 
@@ -20,6 +20,8 @@ QUEUED = frozenset(("/translate", "/v1/translate", "/v1/stream"))
 QUEUED_BYTES = frozenset(path.encode() for path in QUEUED)
 OTHER_WORK = frozenset(("/translate_file", "/v1/file", "/look", "/detect", "/suggest"))
 """Where work is asked for that may wait, or takes no place in the queue."""
+PAGES = frozenset(("/look",))
+"""What people open in a tab of its own, where JSON would be a riddle."""
 NAMED = ("/assets", "/download_file")
 """Paths below which things have names."""
 SAFE = {
@@ -29,6 +31,7 @@ SAFE = {
     b"cache-control": b"no-store",
 }
 """Headers of every answer that does not say otherwise."""
+STYLED = (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'")
 
 _SAYINGS = {
     404: "there is nothing here; /docs lists what there is",
@@ -64,12 +67,23 @@ class Exchange:
     def _has_body(self) -> bool:
         return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._scope["headers"])
 
-    async def answer(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
-        data = json.dumps(body, ensure_ascii=False).encode()
-        raw = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    async def refuse(self, status: int, message: str, headers: dict[str, str]) -> None:
+        """The sentence as JSON; as a page to a browser that asked for one."""
+        if self._is_read_in_a_browser():
+            data, raw = refusal_page(message).encode(), [(b"content-type", b"text/html; charset=utf-8"), STYLED]
+        else:
+            data, raw = (
+                json.dumps({"error": message}, ensure_ascii=False).encode(),
+                [(b"content-type", b"application/json")],
+            )
+        raw += [(b"content-length", str(len(data)).encode())]
         raw += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": status, "headers": raw})
         await self.send({"type": "http.response.body", "body": data})
+
+    def _is_read_in_a_browser(self) -> bool:
+        accepts = next((value for name, value in self._scope["headers"] if name == b"accept"), b"")
+        return self._scope["path"] in PAGES and b"text/html" in accepts
 
 
 class Gate:
@@ -125,7 +139,7 @@ class Front:
     async def _refuse_at_once(self, exchange: Exchange, refusal: Refusal) -> None:
         """The cheapest answer there is: a flood of them must not cost those who are being served."""
         await exchange.receive()  # what has arrived of the body; most often all of it
-        await exchange.answer(refusal.status, {"error": refusal.message}, refusal.headers)
+        await exchange.refuse(refusal.status, refusal.message, refusal.headers)
         self.serving.metrics.refused.add(why=refusal.why)
         self.serving.log.refused(refusal.why)
 
@@ -169,4 +183,4 @@ class Front:
 
     async def _say(self, exchange: Exchange, status: int, message: str, headers: dict[str, str]) -> None:
         if not exchange.status:  # what has begun cannot be taken back
-            await exchange.answer(status, {"error": message}, headers)
+            await exchange.refuse(status, message, headers)
