@@ -395,8 +395,9 @@ class DecodeConfig:
     """Sampling: the same seed draws the same words."""
     batch_tokens: int = 4096
     """Source tokens (times beam) translated at once."""
-    shortlist: int = _later(0)
-    """Weigh only words that training saw beside a sentence's words: so many for each (20 to 100), and the most frequent; 0 weighs all."""
+    shortlist: int = _later(-1)
+    """Weigh only words that training saw beside a sentence's words: so many for each (10 to 100), and the most frequent; 0 weighs all;
+    -1 leaves it to the engine, which does so for files where it is faster and BLEU does not change; scores are then among those words."""
     engine: Literal["auto", "torch", "ctranslate2"] = _later("auto")
     """What searches: torch carries every model, ctranslate2 most Transformers; auto is whichever was measured fastest here."""
 
@@ -408,7 +409,10 @@ class DecodeConfig:
         _require(self.no_repeat >= 0, f"decode.no_repeat ({self.no_repeat}) must be 0 (off) or more")
         _require(self.max_ratio > 0, f"decode.max_ratio ({self.max_ratio}) must be above 0")
         _require(self.batch_tokens >= 1, f"decode.batch_tokens ({self.batch_tokens}) must be at least 1")
-        _require(self.shortlist >= 0, f"decode.shortlist ({self.shortlist}) must be 0 (off) or more")
+        _require(
+            self.shortlist >= -1,
+            f"decode.shortlist ({self.shortlist}) must be -1 (the engine decides), 0 (off) or more",
+        )
 
 
 @dataclass(frozen=True)

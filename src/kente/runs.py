@@ -313,6 +313,11 @@ class Run:
                 )
         return tokenizers
 
+    @property
+    def has_shortlist(self) -> bool:
+        """Whether a shortlist was learnt already."""
+        return (self.path / SHORTLIST).exists()
+
     def shortlist(self, tokenizers: Tokenizers, reporter: Reporter = SILENT) -> Shortlist:
         """Which target words a source word may become: learnt from the run's corpus when first asked for, and kept."""
         from kente.data.shortlist import Shortlist, learn

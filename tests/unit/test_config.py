@@ -86,7 +86,7 @@ from kente.errors import ConfigError, KenteError
         ),
         (DecodeConfig, {"max_ratio": 0.0}, "decode.max_ratio (0.0)"),
         (DecodeConfig, {"batch_tokens": 0}, "decode.batch_tokens (0)"),
-        (DecodeConfig, {"shortlist": -1}, "decode.shortlist (-1) must be 0 (off) or more"),
+        (DecodeConfig, {"shortlist": -2}, "decode.shortlist (-2) must be -1 (the engine decides), 0 (off) or more"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name_and_value(

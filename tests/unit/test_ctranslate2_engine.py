@@ -124,7 +124,7 @@ def fast_engine(
             convert(model.config, weights, vocabularies, home, numbers=numbers, vocabulary_map=shortlist)
         return home
 
-    return CTranslate2Engine(find, tokenizers(kind), in_torch, Layout(workers=2), shortlist=shortlist is not None)
+    return CTranslate2Engine(find, tokenizers(kind), in_torch, Layout(workers=2, shortlist=shortlist is not None))
 
 
 def sentences(count: int, longest: int = 18, seed: int = 1) -> list[Question]:
@@ -309,7 +309,7 @@ def test_with_a_shortlist_answers_are_made_of_its_words(tmp_path: Path) -> None:
         {str(i): [str(i), str((i + 7) % 30 + 4)] for i in range(4, VOCABULARY)},
     )
     engine = fast_engine(model, tmp_path, shortlist=vocabulary_map(always, of_each))
-    alone = engine.with_layout(Layout(batch_tokens=1))  # CTranslate2 shares the words among a batch
+    alone = engine.with_layout(Layout(batch_tokens=1, shortlist=True))  # CTranslate2 shares the words among a batch
     for config in (GREEDY, BEAM):
         for question, (best,) in zip(sentences(20), alone.search(sentences(20), config), strict=True):
             words = {*map(int, always), *(int(word) for i in question.source for word in of_each[str(i)])}

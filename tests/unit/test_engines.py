@@ -112,7 +112,7 @@ def like(some: list[Translation], others: list[Translation]) -> float:
 @pytest.mark.parametrize("beam", [1, 5])
 def test_both_engines_translate_alike(run: Path, lines: list[str], beam: int) -> None:
     in_torch = api.load(run, engine="torch", beam=beam, threads=1).translate(lines)
-    fast = api.load(run, engine="ctranslate2", beam=beam, threads=1).translate(lines)
+    fast = api.load(run, engine="ctranslate2", beam=beam, threads=1, shortlist=0).translate(lines)
     assert like(fast, in_torch) >= 0.98
     assert len({translation.text for translation in in_torch}) > 50
 
@@ -300,7 +300,8 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     for texts, beam in ((lines[:1], 1), (lines[:9], 1), (lines[:2], 3), (lines[:20], 1)):
         translator.translate(texts, beam=beam)
     measured = [said.partition("(")[2].rstrip(")") for said in listener.said if said.startswith("measuring")]
-    assert measured == ["few sentences, beam 1", "many sentences, beam 1, torch too", "few sentences, beam 3"]
+    many = "many sentences, beam 1, torch too, shortlist too"
+    assert measured == ["few sentences, beam 1", many, "few sentences, beam 3"]
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
 
 
@@ -382,6 +383,54 @@ def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(run: Pa
     remembered = engine.folders.read_note(engine._note)["int8 loses"]
     int8 = choosing.reference_loss(engine.engine.with_layout(Layout("int8")), pairs)
     assert remembered == pytest.approx(int8 - loss, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lost", "same", "races"),
+    [(0.0019, 0.9, {False, True}), (0.0021, 1.0, {False}), (0.0, 0.89, {False}), (-1.0, 0.95, {False, True})],
+)
+def test_a_shortlist_races_only_if_it_loses_nothing_noticeable(
+    run: Path, lost: float, same: float, races: set[bool], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = set[bool]()
+
+    def pace(race: Any, engine: Any, count: int, best: float = 0.0) -> float:
+        seen.add(engine.layout.shortlist)
+        return 1.0
+
+    monkeypatch.setattr(choosing.Race, "pace", pace)
+    engine = fastest(run, beam=1, engine="ctranslate2")
+    engine.folders.write_note(engine._note, {"int8 loses": 1.0, "shortlist, beam 1": {"loses": lost, "same": same}})
+    translator = api.load(run, beam=1, threads=2, engine="ctranslate2")
+    translator.translate(lines[:20])
+    assert seen == races
+    seen.clear()
+    translator.translate(lines[:1])
+    translator.translate(lines[:20], n_best=2)
+    assert seen == {False}, "someone waits, or scores are compared"
+
+
+def test_what_a_shortlist_loses_is_told_by_how_likely_its_answers_are_among_all_words(run: Path) -> None:
+    engine = fastest(run, beam=1)
+    race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
+    found = engine.engine.with_layout(Layout()).search(race.questions, race.config)
+    wanted = -sum(some[0].log_probability for some in found) / sum(len(some[0].ids) + 1 for some in found)
+    free, short = race.answers(Layout()), race.answers(Layout(shortlist=True))
+    assert race.answer_loss(free) == pytest.approx(wanted, rel=1e-3)
+    engine._shortlist_is_good(race)
+    noted = engine.folders.read_note(engine._note)["shortlist, beam 1"]
+    assert noted["loses"] == pytest.approx(race.answer_loss(short) - wanted, abs=2e-3)
+    assert noted["same"] == pytest.approx(sum(map(list.__eq__, free, short)) / len(free), abs=0.05)
+
+
+def test_a_shortlist_is_for_the_engine_to_decide_unless_the_settings_do(run: Path, lines: list[str]) -> None:
+    (run / "shortlist.safetensors").exists() or pytest.fail("training leaves a shortlist")
+    for setting, shortlists in ((-1, (False, True)), (0, (False,)), (5, (True,))):
+        engine: Any = api.load(run, beam=1, threads=2, shortlist=setting).engine
+        assert engine.shortlists == shortlists
+    (run / "shortlist.safetensors").unlink()
+    without: Any = api.load(run, beam=1, threads=2).engine
+    assert without.shortlists == (False,), "one that is not there is not learnt while someone waits"
 
 
 def test_a_run_without_its_corpus_translates_unmeasured_and_in_float32(run: Path, lines: list[str]) -> None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kente.data.shortlist import Shortlist
     from kente.decode.torch_engine import TorchEngine
 
+USUAL = 50
+"""Candidates for each source word where an engine decides about a shortlist by itself: on Multi30k, with 20 one answer in thirty becomes another,
+with 50 one in a hundred, and neither is slower (docs/decisions/004)."""
 WITHOUT_TORCH = (
     "this needs torch, which is not installed here: without it Transformers are translated with, and neither drawn from at random nor "
     "looked into; `pip install torch` adds it"
@@ -58,7 +61,7 @@ def load(
         where = pick_device(device)
         return TorchEngine(opened.model(checkpoint, where), where, shortlist)  # type: ignore[arg-type]  # build() makes Generators
 
-    folders = EngineFolders(opened, checkpoint, tokenizers, shortlist)
+    folders = EngineFolders(opened, checkpoint, tokenizers, shortlist or offered_shortlist(opened, tokenizers, decode))
     engine = _engine(opened, folders, decode, device, count, in_torch, reporter)
     return translator_with(engine, opened, tokenizers, decode)
 
@@ -66,8 +69,14 @@ def load(
 def shortlist_of(
     run: Run, tokenizers: Tokenizers, decode: DecodeConfig, reporter: Reporter = SILENT
 ) -> Shortlist | None:
-    """The words to weigh, if not all."""
-    return run.shortlist(tokenizers, reporter).first(decode.shortlist) if decode.shortlist else None
+    """The words to weigh, where the settings ask for a shortlist."""
+    return run.shortlist(tokenizers, reporter).first(decode.shortlist) if decode.shortlist > 0 else None
+
+
+def offered_shortlist(run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Shortlist | None:
+    """The words that an engine may weigh if it likes: where that is left to it, and training has left a shortlist."""
+    there = decode.shortlist < 0 and run.has_shortlist
+    return run.shortlist(tokenizers).first(USUAL) if there else None
 
 
 def _engine(
@@ -83,9 +92,10 @@ def _engine(
         return in_torch()
     why = _why_not(run, device) or _no_folder(folders)
     if why is None:
-        fast = CTranslate2Engine(folders, folders.tokenizers, in_torch, shortlist=folders.shortlist is not None)
+        shortlists = (False,) if folders.shortlist is None else (True,) if decode.shortlist > 0 else (False, True)
+        fast = CTranslate2Engine(folders, folders.tokenizers, in_torch)
         race_torch = decode.engine == "auto" and has_torch()
-        return Fastest(fast, folders, threads, consider_torch=race_torch, reporter=reporter)
+        return Fastest(fast, folders, threads, consider_torch=race_torch, shortlists=shortlists, reporter=reporter)
     if decode.engine == "ctranslate2":
         raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")
     reporter.say(f"translating with torch; CTranslate2 cannot: {why}")
@@ -103,7 +113,9 @@ def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tup
         return "torch", f"CTranslate2 cannot: {why}"
     checkpoint = run.chosen()
     tokenizers = run.tokenizers(checkpoint)
-    folders = EngineFolders(run, checkpoint, tokenizers, shortlist_of(run, tokenizers, run.config.decode))
+    decode = run.config.decode
+    shortlist = shortlist_of(run, tokenizers, decode) or offered_shortlist(run, tokenizers, decode)
+    folders = EngineFolders(run, checkpoint, tokenizers, shortlist)
     races = remembered(folders, thread_count(threads))
     if not races:
         return "CTranslate2", "it carries this model; which set-up is fastest is measured when it first translates"

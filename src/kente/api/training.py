@@ -21,6 +21,7 @@ from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.data.batches import Batches, validation_batches
 from kente.data.tokenizer import Tokenizers
 from kente.decode.answers import SLACK
+from kente.decode.conversion import obstacle
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
@@ -262,6 +263,8 @@ def _prepare(run: Run, device: torch.device, threads: int, reporter: Reporter, b
         reason = f"{several:.0%} of the lines hold several sentences, so the model learns them whole"
         chooser.choose("decode.split_sentences", False, reason)
     chooser.choose("decode.max_ratio", _usual_ratio(prepared), "almost no training pair is longer for its source")
+    if run.config.decode.shortlist < 0 and obstacle(chooser.config.model) is None:
+        run.shortlist(prepared.tokenizers, reporter)  # now, so that its seconds are among the run's minutes
     plan, facts = _plan(chooser, prepared, device, began)
     run.write_config(chooser.config)
     run.append("plan", plan.as_record(0))

@@ -1,8 +1,9 @@
 """Which engine is fastest: measured on the run's own validation sentences, once for each run and machine, and remembered beside it.
 
 Nothing is assumed. Whole numbers (int8) are fast on one processor and slow on the next, two threads of one worker may be ten times slower
-than two workers, and a file wants another set-up than a sentence someone waits for. int8 takes part in the race only if it loses nothing
-noticeable: read with it, the validation set's translations may become less likely by `NOTICEABLE` nats a token at most.
+than two workers, and a file wants another set-up than a sentence someone waits for. int8 and shortlists take part in the race only if they
+lose nothing noticeable: the validation set's translations, read with int8, and answers found with a shortlist, may be less likely by `NOTICEABLE`
+nats a token at most, and `SAME` of the answers must be those found without.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 FEW, BULK = 8, 256
 """Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
 NOTICEABLE = 0.002
-"""Nats a token that int8 may cost: some 0.05 BLEU. At 0.0046 a third of the answers changed, and BLEU fell by 0.2 (docs/decisions/004)."""
+"""Nats a token that speed may cost: some 0.05 BLEU. At 0.0046 a third of the answers changed, and BLEU fell by 0.2 (docs/decisions/004)."""
+SAME = 0.9
+"""Share of answers that a shortlist must leave as they are."""
 MARGIN = 1.05
-"""How many times faster int8 must be to be worth anything."""
+"""How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
 HOPELESS = 5.0
@@ -50,14 +53,16 @@ Pair = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class Work:
-    """What an engine is to be fastest at: few sentences at once or many, how wide a beam, and whether torch may be it."""
+    """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch may be it, or a shortlist help."""
 
     many: bool
     beam: int
     torch: bool = False
+    shortlist: bool = False
 
     def __str__(self) -> str:
-        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{', torch too' if self.torch else ''}"
+        more = (", torch too" if self.torch else "") + (", shortlist too" if self.shortlist else "")
+        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{more}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class Choice:
 class Fastest:
     """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, or torch.
 
-    `threads` are to be used in all; without `consider_torch`, only CTranslate2 races.
+    `threads` are to be used in all; without `consider_torch`, only CTranslate2 races. `shortlists` are the ways of weighing words that
+    race: with the model's shortlist, without, or both.
     """
 
     def __init__(
@@ -102,10 +108,11 @@ class Fastest:
         threads: int,
         *,
         consider_torch: bool = True,
+        shortlists: Sequence[bool] = (False,),
         reporter: Reporter = SILENT,
     ) -> None:
         self.engine, self.folders, self.threads, self.reporter = engine, folders, threads, reporter
-        self.consider_torch = consider_torch
+        self.consider_torch, self.shortlists = consider_torch, shortlists
         self._engines: dict[Work, Engine] = {}
         self._said: set[str] = set()
         self.name = engine.name
@@ -145,7 +152,10 @@ class Fastest:
         """The engine for such questions; measured now if that was not done before, and said."""
         many = len(questions) > FEW
         torch = self.consider_torch and many and (len(questions) >= BULK or sys.modules.get("torch") is not None)
-        work = Work(many, rows_for(config, n_best), torch)
+        shortlist = (
+            len(self.shortlists) > 1 and many and n_best == 1
+        )  # where answers are compared, all words are weighed
+        work = Work(many, rows_for(config, n_best), torch, shortlist)
         if work not in self._engines:
             choice = self._remembered(work) or self._measured(work, config)
             layout = choice.layout
@@ -172,11 +182,14 @@ class Fastest:
         pairs = self._pairs(SAMPLED)
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
         if not any(source for source, _ in pairs):
-            return Choice(Layout("float32", workers, threads, config.batch_tokens))
+            return Choice(Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, pairs, self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
-        choice = race.of_layouts(_layouts(work, self.threads, numbers, config))
+        shortlists = self.shortlists
+        if len(shortlists) > 1:
+            shortlists = (False, True) if work.shortlist and self._shortlist_is_good(race) else (False,)
+        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, shortlists))
         if work.torch:
             choice = race.against_torch(choice, self.in_torch())
         self.engine.keep(choice.layout)
@@ -204,6 +217,17 @@ class Fastest:
             self._remember("int8 loses", round(lost, 5))
         return lost <= NOTICEABLE
 
+    def _shortlist_is_good(self, race: Race) -> bool:
+        """Whether answers made of the shortlist's words are mostly those made of all, and as likely; measured once for each beam."""
+        name = f"shortlist, beam {race.work.beam}"
+        found = self.folders.read_note(self._note).get(name)
+        if not isinstance(found, dict):
+            free, short = (race.answers(Layout("float32", self.threads, shortlist=used)) for used in (False, True))
+            same = sum(one == other for one, other in zip(free, short, strict=True)) / len(free)
+            found = {"loses": round(race.answer_loss(short) - race.answer_loss(free), 5), "same": round(same, 3)}
+            self._remember(name, found)
+        return bool(found["loses"] <= NOTICEABLE and found["same"] >= SAME)
+
 
 def _note_of(folders: EngineFolders, threads: int) -> str:
     """The note of what was measured: one for each machine, and for whatever else changes the race."""
@@ -227,11 +251,18 @@ def reference_loss(engine: CTranslate2Engine, pairs: Sequence[Pair]) -> float:
     return -sum(some[0].log_probability for some in read) / sum(len(target) + 1 for _, target in pairs)
 
 
-def _layouts(work: Work, threads: int, numbers: Sequence[Numbers], config: DecodeConfig) -> list[Layout]:
+def _layouts(
+    work: Work, threads: int, numbers: Sequence[Numbers], config: DecodeConfig, shortlists: Sequence[bool] = (False,)
+) -> list[Layout]:
     """The set-ups that race: one worker with all threads, one thread for each of all workers, and halfway."""
     shapes = {(1, 1), (1, threads)} if not work.many else {(threads, 1), (1, threads), (max(1, threads // 2), 2)}
     fitting = sorted((w, t) for w, t in shapes if w * t <= threads)
-    return [Layout(kind, workers, each, config.batch_tokens) for kind in numbers for workers, each in fitting]
+    return [
+        Layout(kind, workers, each, config.batch_tokens, shortlist)
+        for kind in numbers
+        for shortlist in shortlists
+        for workers, each in fitting
+    ]
 
 
 class Race:
@@ -265,6 +296,16 @@ class Race:
         winner = max(second, key=lambda layout: _worth(layout, second[layout]))
         return Choice(winner, second[winner])
 
+    def answers(self, layout: Layout) -> list[list[int]]:
+        """What is found so, for every question."""
+        return [found[0].ids for found in self.engine.with_layout(layout).search(self.questions, self.config)]
+
+    def answer_loss(self, answers: Sequence[Sequence[int]]) -> float:
+        """Nats a token of answers to the questions, weighed against all words."""
+        asker = Asker(self.engine.translator, self.config, 1, self.engine.names)
+        read = asker.log_probabilities(self.questions, answers)
+        return -sum(map(sum, read)) / sum(map(len, read))
+
     def against_torch(self, choice: Choice, torch: TorchEngine) -> Choice:
         """The last heat once more, with torch."""
         pace = self.pace(torch, self.heats[1])
@@ -291,4 +332,4 @@ class Race:
 
 
 def _worth(layout: Layout, pace: float) -> float:
-    return pace / MARGIN if layout.numbers == "int8" else pace
+    return pace / MARGIN ** ((layout.numbers == "int8") + layout.shortlist)

@@ -29,22 +29,21 @@ POLL = 0.001
 
 @dataclass(frozen=True)
 class Layout:
-    """How CTranslate2 is set up: kind of numbers, workers side by side, threads of each, tokens (times beam) in a batch."""
+    """How CTranslate2 is set up: kind of numbers, workers side by side, threads of each, tokens (times beam) in a batch; with a `shortlist`,
+    answers are made of the words that the model's vocabulary map names for their batch."""
 
     numbers: Numbers = "float32"
     workers: int = 1
     threads: int = 1
     batch_tokens: int = 4096
+    shortlist: bool = False
 
     def __str__(self) -> str:
-        return f"{self.numbers}, {self.workers} x {self.threads} threads"
+        return f"{self.numbers}, {self.workers} x {self.threads} threads{', shortlist' if self.shortlist else ''}"
 
 
 class CTranslate2Engine:
-    """A converted Transformer. `folders` finds the model for a kind of numbers, `in_torch` loads the same one in torch when it must.
-
-    `shortlist`: the model has a vocabulary map, and answers are made of the words it names for their batch.
-    """
+    """A converted Transformer. `folders` finds the model for a kind of numbers, `in_torch` loads the same one in torch when it must."""
 
     def __init__(
         self,
@@ -52,10 +51,8 @@ class CTranslate2Engine:
         tokenizers: Tokenizers,
         in_torch: Callable[[], TorchEngine],
         layout: Layout | None = None,
-        *,
-        shortlist: bool = False,
     ) -> None:
-        self.folders, self.in_torch, self.shortlist = folders, in_torch, shortlist
+        self.folders, self.in_torch = folders, in_torch
         self.layout = layout or Layout()
         self.vocabulary = tokenizers.target.size
         self.writes_unknown = not tokenizers.target.spells_everything
@@ -93,7 +90,7 @@ class CTranslate2Engine:
         """Answers to the questions. Late, an answer is empty: a search that has not ended has nothing to show here."""
         if self.cannot(config, n_best) is not None:
             return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
-        asker = Asker(self.translator, config, n_best, self.names, self.shortlist)
+        asker = Asker(self.translator, config, n_best, self.names, self.layout.shortlist)
         found = dict(self._asked(asker, questions, deadline))
         self._make_exact(asker, questions, found)
         answers = [[too_late()] for _ in questions]

@@ -2,7 +2,7 @@
 
 MiniSBD hands a model the characters of a paragraph as ids and a few features of each; the model says at which of them a sentence ends.
 MiniSBD's own models know some eighty languages and are fetched when first used; this one knows none and lies in the package. The rules are
-those of decode.sentences, as far as they look at a few characters: a mark, perhaps a closing quote, a space, and something that may begin.
+those of text.sentences, as far as they look at a few characters: a mark, perhaps a closing quote, a space, and something that may begin.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from kente.decode.sentences import ABBREVIATIONS
 from kente.export.onnx_graph import Graph, Value
+from kente.text.sentences import ABBREVIATIONS
 
 MARKS, FULL = ".!?…", "。！？｡।॥።፧؟۔။։។"
 """End a sentence if a space and a beginning follow; end one wherever they stand."""
