@@ -44,12 +44,15 @@ SAME = 1e-4
 
 
 @torch.inference_mode()
-def log_probabilities(translator: Translator, source: list[int], target: list[int]) -> list[float]:
-    """Of each token of the target and its end, by the run's network."""
+def log_probabilities(translator: Translator, source: list[int], target: list[int]) -> tuple[list[float], list[float]]:
+    """Of each token of the target and its end, by the run's network; and how far the best token there is ahead of the next."""
     ids = torch.tensor([[*source, EOS]])
     model: Any = translator.model
     scores = model.predict(model(ids, ids != PAD, torch.tensor([[BOS, *target]])))[0].log_softmax(-1)
-    return scores.gather(1, torch.tensor([*target, EOS])[:, None])[:, 0].tolist()
+    likely = scores.gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+    scores[:, [PAD, UNK, BOS]] = -torch.inf
+    best = scores.topk(2).values
+    return likely.tolist(), (best[:, 0] - best[:, 1]).tolist()
 
 
 @torch.inference_mode()
@@ -81,9 +84,9 @@ def reference(run: Run, texts: Iterator[str], count: int) -> list[Line]:
         for penalty in (translator.config.length_penalty, 0.0):
             config = dataclasses.replace(translator.config, beam=5, length_penalty=penalty, no_repeat=0)
             beams.append(translator.engine.search([Question(source, cap)], config)[0][0].ids)
-        scores = log_probabilities(translator, source, best)
+        scores, margins = log_probabilities(translator, source, best)
         pieces, written = tokenizers.target.pieces(best), tokenizers.target.decode(best)
-        found.append(Line(text, source, cap, best, pieces, written, scores, *beams))
+        found.append(Line(text, source, cap, best, pieces, written, scores, margins, *beams))
         if len(found) == count:
             break
     return found
@@ -96,9 +99,12 @@ def validation(run: Run) -> Iterator[str]:
     return (tokenizers.source.decode(store.source(row).tolist()) for row in range(len(store)))
 
 
-def checked(peer: Peer, python: Path, export: Path, answers: Path) -> Result:
+def checked(peer: Peer, python: Path, export: Path, answers: Path, numbers: str) -> Result:
     command = [str(python), "-m", peer.module, str(export.resolve()), str(answers)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment["ARGOS_COMPUTE_TYPE"] = (
+        numbers  # left to itself, Argos rounds every package to int8 where that is faster
+    )
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     if done.returncode:
@@ -123,7 +129,7 @@ def check_run(path: Path, options: argparse.Namespace, environments: Environment
                     languages = {"languages": ("en", "de")} if program == "argos" else {}
                     out = Path(scratch) / f"{program}-{numbers}"
                     api.export(path, program, out, numbers=numbers, **languages)
-                    yield row | dataclasses.asdict(checked(PEERS[program], python, out, answers))
+                    yield row | dataclasses.asdict(checked(PEERS[program], python, out, answers, numbers))
                 except PeerMissing as error:
                     yield row | {"note": str(error)}
 
@@ -133,9 +139,12 @@ def shown(row: dict[str, Any]) -> str:
     if "note" in row:
         return f"{name} {row['note']}"
     beam = "-" if row["beam"] is None else f"{row['beam']}"
+    ties = f" ({row['ties']} ties)" if row["ties"] else ""
     verdict = "same" if row["text"] == row["greedy"] == row["lines"] and row["worst"] < SAME else "differs"
     counts = f"{row['text']:>4} {row['greedy']:>6} {beam:>4} of {row['lines']}"
-    return "\n".join([f"{name} {counts}   {row['worst']:.1e}  {verdict}", *(f"    {text}" for text in row["examples"])])
+    return "\n".join(
+        [f"{name} {counts}   {row['worst']:.1e}  {verdict}{ties}", *(f"    {text}" for text in row["examples"])]
+    )
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 EXAMPLES = 3
 """Lines that differ of which the result tells."""
+TIE = 1e-4
+"""Tokens whose log-probabilities differ by less are equally good."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Line:
     greedy_text: str
     log_probabilities: list[float]
     """Of the greedy answer's tokens, and of the end after it."""
+    margins: list[float]
+    """By how much each of them was likelier than the next best token; the last one's tells nothing where the answer was cut."""
     beam: list[int]
     """The run's best answer with its own length penalty ..."""
     plain_beam: list[int]
@@ -41,6 +45,9 @@ class Result:
     text: int = 0
     """Lines cut into the same ids."""
     greedy: int = 0
+    """Lines answered with the same tokens, or with another that was equally good to the run ..."""
+    ties: int = 0
+    """... which are so many of them."""
     beam: int | None = None
     worst: float = 0.0
     """Largest difference of a log-probability."""
@@ -49,8 +56,10 @@ class Result:
     def compare(self, line: Line, ids: Sequence[int], greedy: Sequence[int], beam: Sequence[int] | None) -> None:
         self.lines += 1
         self.text += list(ids) == line.source
-        self.greedy += list(greedy) == line.greedy
-        if list(greedy) != line.greedy and len(self.examples) < EXAMPLES:
+        same, tie = list(greedy) == line.greedy, is_tie(line, greedy)
+        self.greedy += same or tie
+        self.ties += tie
+        if not (same or tie) and len(self.examples) < EXAMPLES:
             self.examples.append(f"{line.text!r}: {list(greedy)} instead of {line.greedy}")
         if beam is not None:
             self.beam = (self.beam or 0) + (list(beam) in (line.beam, line.plain_beam))
@@ -58,6 +67,13 @@ class Result:
     def measure(self, line: Line, found: Sequence[float]) -> None:
         assert len(found) == len(line.log_probabilities)
         self.worst = max(self.worst, *(abs(a - b) for a, b in zip(found, line.log_probabilities, strict=True)))
+
+
+def is_tie(line: Line, answer: Sequence[int]) -> bool:
+    """Whether an answer parts from the run's where the run itself had two tokens to choose from."""
+    pairs = zip([*line.greedy, EOS], [*answer, EOS], strict=False)
+    place = next((place for place, (one, other) in enumerate(pairs) if one != other), None)
+    return place is not None and line.margins[place] < TIE
 
 
 def main(check: Callable[[Path, list[Line], int], Result]) -> None:
