@@ -428,7 +428,7 @@ def test_the_command_shown_has_no_folders_of_this_machine():
 
 def test_requirements_of_peers_are_pinned_and_have_one_torch():
     files = sorted((ROOT / "benchmarks" / "peers").glob("*.txt"))
-    assert len(files) == 7
+    assert len(files) == 8
     for file in files:
         pinned = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
         assert all("==" in line for line in pinned), file
