@@ -44,7 +44,12 @@ def main() -> int:
             try:
                 address = json.loads(server.stdout.readline())["address"]
                 operations = 19
-                options = ["--max-examples", str(-(-cases // operations) + EXTRA), "--continue-on-failure", "--no-color"]
+                options = [
+                    "--max-examples",
+                    str(-(-cases // operations) + EXTRA),
+                    "--continue-on-failure",
+                    "--no-color",
+                ]
                 settings = ["--config-file", ROOT / "tests" / "faults" / "schemathesis.toml"]
                 asked = [
                     schemathesis,

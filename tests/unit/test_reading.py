@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kente.text.placing import Link, piece_links
@@ -129,6 +129,7 @@ def marked_up(draw: st.DrawFn, depth: int = 0) -> tuple[str, str]:
     return " ".join(pair[0] for pair in pairs), " ".join(pair[1] for pair in pairs)
 
 
+@example([("<b>one 42 one</b>", "<b>bar 42 bar</b>")])  # a number inside what is found as a whole
 @given(st.lists(marked_up(), min_size=1, max_size=3))
 def test_tags_entities_and_code_of_a_page_stand_where_they_stood(paragraphs: list[tuple[str, str]]) -> None:
     page, expected = ("".join(f"<p class=x>{side}.</p>\n" for side in sides) for sides in zip(*paragraphs, strict=True))

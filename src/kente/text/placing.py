@@ -168,13 +168,15 @@ def _stretch(element: _Node, inside: _Node, links: list[Link]) -> Span | None:
 
     It begins and ends with such a word; None if there is no surplus.
     """
-    best, best_span, surplus, low = 0.0, None, -1.0, 0
+    best, best_span, surplus, low, high = 0.0, None, -1.0, 0, 0
     for (start, end), own in _shares(element, inside, links):
         if surplus < 0:
-            surplus, low = 0.0, start
+            surplus, low, high = 0.0, start, start
         surplus += own
-        if own > 0 and surplus >= best:
-            best, best_span = surplus, (low, end)
+        if own > 0:
+            high = max(high, end)  # a link may lie within another
+            if surplus >= best:
+                best, best_span = surplus, (low, high)
     return best_span
 
 
