@@ -225,14 +225,20 @@ class Slow:
         self.cut: dict[str, list[float]] = {how: [] for how in counts}
         for how, count in counts.items():
             for _ in range(count):
-                one = socket.create_connection((host, port), timeout=5)
+                one = socket.socket()
+                if how == "reader":
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                one.settimeout(5)
+                one.connect((host, port))
                 one.setblocking(False)
                 self.open[one] = (how, time.perf_counter())
+                if how == "head":
+                    one.send(HEAD + b"X-More: ")
                 if how == "body":
                     one.send(HEAD + b"\r\n")
                 if how == "reader":
                     with contextlib.suppress(OSError):
-                        one.send(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 1500)
+                        one.send(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
 
     def step(self) -> None:
         """What they do once a second."""

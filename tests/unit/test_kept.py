@@ -48,6 +48,37 @@ def test_what_must_survive_is_found_and_nothing_else(text: str, found: list[str]
     assert kept(text) == found
 
 
+BITS = (
+    "www.",
+    "example",
+    ".com",
+    "http://",
+    "@",
+    "#",
+    ":",
+    "{",
+    "}",
+    "%",
+    "$",
+    "_",
+    "__",
+    "&amp;",
+    "<b>",
+    "a",
+    "1",
+    " ",
+    ".",
+    "/",
+    "❤",
+)
+
+
+@given(st.lists(st.sampled_from(BITS), max_size=8).map("".join))
+def test_a_sign_before_a_text_changes_nothing_in_it(text: str) -> None:
+    """Texts without any sign are not searched; this one has one."""
+    assert kept(f"# {text}") == kept(text)
+
+
 def test_what_is_missing_and_what_was_made_up_are_told() -> None:
     assert compare_kept(["%s", "%s", "https://example.org"], "%s sur https://example.org") == (["%s"], [])
     assert compare_kept(["{a}"], "{b}") == (["{a}"], ["{b}"])

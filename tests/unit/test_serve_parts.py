@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,10 @@ from kente.serve.languages import codes_of, name_of
 from kente.serve.logs import Forwarded, Log
 from kente.serve.metrics import Counter, Histogram, Metrics
 from kente.serve.refusals import Refusal
+from kente.serve.server import listen
 from kente.serve.settings import Settings
 from kente.serve.translators import Pair, Translators
+from kente.serve.turns import Turns
 
 KEY = "0123456789abcdef"
 
@@ -308,3 +312,44 @@ def test_two_runs_for_the_same_languages_are_one_too_many(tmp_path: Path) -> Non
     pairs = [Pair("en", "fr", tmp_path / "a"), Pair("en", "fr", tmp_path / "b")]
     with pytest.raises(UsageError, match=r"a and .*b both translate en-fr"):
         Translators(pairs, load)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- the loop
+
+
+def test_a_few_go_on_in_each_round_and_everyone_in_the_order_they_came() -> None:
+    async def rounds() -> list[list[int]]:
+        turns, seen, done = Turns(together=2), list[list[int]](), list[int]()
+
+        async def one(number: int) -> None:
+            await turns.take()
+            done.append(number)
+
+        tasks = [asyncio.ensure_future(one(number)) for number in range(7)]
+        tasks[3].cancel()
+        while not all(task.done() for task in tasks):
+            before = len(done)
+            await asyncio.sleep(0)
+            seen.append(done[before:])
+        await turns.take()  # and later on there is no wait
+        return [some for some in seen if some]
+
+    found = asyncio.run(rounds())
+    assert [number for some in found for number in some] == [0, 1, 2, 4, 5, 6]
+    assert max(map(len, found)) == 2
+
+
+def test_answers_leave_at_once_and_do_not_wait_for_acknowledgement() -> None:
+    async def delayed() -> int:
+        listener = listen(Settings(port=0))
+        accepted: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
+        server = await asyncio.start_server(lambda reader, writer: accepted.set_result(writer), sock=listener)
+        async with server:
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            connection = (await accepted).get_extra_info("socket")
+            option = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            client.close()
+            (await accepted).close()
+        return int(option)
+
+    assert asyncio.run(delayed()) != 0

@@ -144,6 +144,27 @@ def test_small_batches_do_not_change_what_full_ones_said_about_the_pace() -> Non
     assert waiting.pace == pytest.approx(100)
 
 
+def test_who_was_let_in_has_room_kept_until_he_is_here() -> None:
+    waiting = queue(width=10)  # room for 20
+    waiting.offer(ticket("a", 8))
+    assert not waiting.full
+    coming = [waiting.place(), waiting.place()]  # each of 8 tokens, going by the one that came
+    assert waiting.full
+    for _ in range(2):
+        coming[0].leave()  # a second time changes nothing
+    assert not waiting.full
+    coming[1].leave()
+    waiting.offer(ticket("b", 8))
+    assert not waiting.full
+
+
+def test_nobody_is_refused_by_a_queue_that_knows_nothing_yet() -> None:
+    waiting = queue(width=10)
+    for _ in range(100):
+        waiting.place()
+    assert not waiting.full
+
+
 def test_a_closed_queue_takes_nothing_new_and_hands_out_what_it_has() -> None:
     waiting = queue()
     waiting.offer(ticket("a", 3))

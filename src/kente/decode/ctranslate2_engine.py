@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,8 @@ from kente.decode.library import ctranslate2
 if TYPE_CHECKING:
     from kente.decode.torch_engine import TorchEngine
 
-POLL = 0.001
-"""Seconds between two looks at the deadline."""
+SOONEST, PATIENCE = 0.0002, 0.05
+"""Seconds between two looks at the deadline at least, and as a share of the time waited already."""
 
 
 @dataclass(frozen=True)
@@ -122,19 +123,18 @@ class CTranslate2Engine:
         self, asker: Asker, questions: Sequence[Question], deadline: Deadline | None
     ) -> Iterator[tuple[int, list[Candidate]]]:
         """(place of the question, candidates) as they come; the rest is missing once time is out."""
-        waiting = self._batches(questions, asker.beam)
-        at_once = len(waiting) if deadline is None else self.layout.workers  # what is asked for cannot be taken back
-        for begin in range(0, len(waiting), max(1, at_once)):
-            if deadline is not None and deadline():
-                return
-            asked = []
-            for places in waiting[begin : begin + at_once]:
-                batch = [questions[place] for place in places]
-                asked.append((places, asker.ask(batch, max(question.cap for question in batch) + 1)))
-            for places, promises in asked:
-                if deadline is not None and not _kept_in_time(promises, deadline):
+        waiting, asked = deque(self._batches(questions, asker.beam)), deque[tuple[list[int], list[Promise]]]()
+        ahead = len(waiting) if deadline is None else self.layout.workers + 1  # what is asked for cannot be taken back
+        while waiting or asked:
+            while waiting and len(asked) < ahead:
+                if deadline is not None and deadline():
                     return
-                yield from ((place, promise.kept()) for place, promise in zip(places, promises, strict=True))
+                batch = [questions[place] for place in waiting[0]]
+                asked.append((waiting.popleft(), asker.ask(batch, max(question.cap for question in batch) + 1)))
+            places, promises = asked.popleft()
+            if deadline is not None and not _kept_in_time(promises, deadline):
+                return
+            yield from ((place, promise.kept()) for place, promise in zip(places, promises, strict=True))
 
     def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
         """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
@@ -189,8 +189,9 @@ class CTranslate2Engine:
 
 
 def _kept_in_time(promises: Sequence[Promise], deadline: Deadline) -> bool:
+    began = time.perf_counter()
     while not all(promise.is_kept() for promise in promises):
         if deadline():
             return False
-        time.sleep(POLL)
+        time.sleep(max(SOONEST, PATIENCE * (time.perf_counter() - began)))
     return True

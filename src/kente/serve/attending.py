@@ -15,6 +15,8 @@ from kente.serve.refusals import ClientLeft, Refusal, too_late
 from kente.serve.serving import Serving
 
 T = TypeVar("T")
+PLACE = "kente.place"
+"""Where a request's scope holds the room that the queue keeps for it (`queue.Place`)."""
 
 
 def admit(serving: Serving, request: Request, fields: Fields | None = None) -> str:
@@ -33,6 +35,8 @@ def note(request: Request, **facts: Any) -> None:
 
 async def attended(request: Request, work: Awaitable[T], seconds: float) -> T:
     """The work's result; called off when time is out or the client leaves."""
+    if PLACE in request.scope:  # what is asked counts for itself as soon as the work begins
+        asyncio.get_running_loop().call_soon(request.scope[PLACE].leave)
     task = asyncio.ensure_future(work)
     watch = asyncio.ensure_future(_gone(request))
     try:

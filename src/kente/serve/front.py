@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kente.errors import KenteError
+from kente.serve.attending import PLACE
 from kente.serve.connection import canned
 from kente.serve.docs import refusal_page
 from kente.serve.refusals import ClientLeft, Refusal
@@ -92,12 +93,16 @@ class Gate:
     def __init__(self, serving: Serving) -> None:
         self.serving, self._made = serving, dict[tuple[str, int | None], bytes]()
 
-    def __call__(self, method: bytes, path: bytes) -> bytes | None:
-        """The answer to a request for work that does not fit into the queue; None if it does, or is of another kind."""
+    def closed(self) -> bool:
+        return self.serving.queue.full
+
+    def __call__(self, method: bytes, path: bytes, scope: Scope) -> bytes | None:
+        """The answer to a request for work that does not fit into the queue; None if it does, and has a place now, or is of another kind."""
         if path not in QUEUED_BYTES or method != b"POST":
             return None
         refusal = self.serving.refusal()
         if refusal is None:
+            scope[PLACE] = self.serving.queue.place()
             return None
         self.serving.metrics.refused.add(why=refusal.why)
         self.serving.log.refused(refusal.why)
@@ -126,13 +131,17 @@ class Front:
             return
         serving.working += is_work
         try:
+            if is_work:
+                await serving.office.turns.take()
             await self._answer(scope, exchange, began)
         finally:
             serving.working -= is_work
+            if PLACE in scope:
+                scope[PLACE].leave()
 
     def _no_room(self, scope: Scope) -> Refusal | None:
         """Why the work that is asked for cannot be taken on, if so."""
-        if scope["path"] in QUEUED and scope["method"] == "POST":
+        if scope["path"] in QUEUED and scope["method"] == "POST" and PLACE not in scope:
             return self.serving.refusal()
         return self.serving.closed()
 

@@ -14,6 +14,7 @@ from kente.serve.asking import AUTO, Asked
 from kente.serve.queue import Kind, Queue, Ticket
 from kente.serve.refusals import Refusal, bad_request
 from kente.serve.translators import Pair, Translators
+from kente.serve.turns import Turns
 from kente.serve.wording import Detector, Document, Link, Placed, Reading, read
 from kente.serve.words import links_of
 
@@ -108,6 +109,7 @@ class Office:
 
     def __init__(self, translators: Translators, queue: Queue, detector: Detector | None = None) -> None:
         self.translators, self.queue, self.detector = translators, queue, detector
+        self.turns = Turns()
 
     # ------------------------------------------------------------ languages
 
@@ -206,14 +208,18 @@ class Office:
         self, kinds: Sequence[Kind], sentences: Sequence[Sequence[str]], *, again: bool = False
     ) -> list[list[Translation]]:
         """Answers to lists of sentences, each of one kind: all of them are taken or none."""
+        if not kinds:
+            return []
         tickets = [self._ticket(kind, some) for kind, some in zip(kinds, sentences, strict=True)]
         try:
             for ticket in tickets:
                 self.queue.offer(ticket, again=again)
-            return [await ticket.all() for ticket in tickets]
+            answers = [await ticket.all() for ticket in tickets]
         finally:
             for ticket in tickets:
                 self.queue.forget(ticket)
+        await self.turns.take()
+        return answers
 
     async def _finish(self, texts: Sequence[Text], asked: Asked) -> list[Done]:
         """Put together what was found; what was lost on the way is asked for once more, for all texts at once."""

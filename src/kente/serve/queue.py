@@ -17,6 +17,9 @@ from typing import Any
 
 from kente.serve.refusals import busy, leaving
 
+MEMORY = 50
+"""Requests over which their usual size is a mean."""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -86,6 +89,18 @@ class Batch:
             ticket.answers[place] = answer
 
 
+class Place:
+    """Room kept in a queue; given back once, however often it is left."""
+
+    def __init__(self, left: Callable[[], None]) -> None:
+        self._left: Callable[[], None] | None = left
+
+    def leave(self) -> None:
+        if self._left is not None:
+            self._left()
+            self._left = None
+
+
 class Queue:
     """Tickets that wait. `width` says how many tokens a batch of a kind may have; `seconds`, for how long the longest queue keeps the engines busy."""
 
@@ -99,6 +114,7 @@ class Queue:
         self._changed = threading.Condition()
         self._closed = False
         self._done, self._took = 0.0, 0.0  # tokens of late, and seconds for them
+        self._coming, self._usual = 0, 0.0  # requests that were let in and are not here yet, and tokens of one of late
 
     @property
     def pace(self) -> float:
@@ -113,7 +129,16 @@ class Queue:
 
     @property
     def full(self) -> bool:
-        return self.tokens > 0 and self.tokens >= self.room
+        waiting = self.tokens + self._coming * self._usual
+        return waiting > 0 and waiting >= self.room
+
+    def place(self) -> Place:
+        """Keep room for a request until it has been read. In a flood, hundreds come before the first of them is here."""
+        self._coming += 1
+        return Place(self._left)
+
+    def _left(self) -> None:
+        self._coming -= 1
 
     @property
     def wait(self) -> float:
@@ -133,6 +158,7 @@ class Queue:
             (line.appendleft if again else line.append)(ticket)
             self.tokens += sum(ticket.tokens)
             self.tickets += 1
+            self._usual += (sum(ticket.tokens) - self._usual) / (MEMORY if self._usual else 1)
             self._changed.notify()
 
     def forget(self, ticket: Ticket) -> None:
