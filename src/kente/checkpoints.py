@@ -61,6 +61,9 @@ class Score:
     high: float | None = None
     higher_is_better: bool = True
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4g}"
+
     def better_than(self, other: Score | None) -> bool:
         """Is this a better score? Not-a-number is better than nothing at all, and worse than every number."""
         if other is None or other.value != other.value:
@@ -87,6 +90,25 @@ def weights_sha256(tensors: Mapping[str, Tensor]) -> str:
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         digest.update(tensor_bytes(tensor))
     return digest.hexdigest()
+
+
+def merged(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of a plain model: where maps of low rank stand beside fixed ones (nn/low_rank.py), W + B A takes the place of the three.
+
+    Works on tensors and on arrays alike.
+    """
+    plain = {}
+    for name, tensor in weights.items():
+        stem, _, last = name.rpartition(".")
+        place, _, fixed = stem.rpartition(".")
+        if fixed == "fixed" and f"{place}.up" in weights:
+            low_rank = last == "weight"
+            plain[f"{place}.{last}"] = (
+                tensor + weights[f"{place}.up"] @ weights[f"{place}.down"] if low_rank else tensor
+            )
+        elif not (last in ("up", "down") and f"{stem}.fixed.weight" in weights):
+            plain[name] = tensor
+    return plain
 
 
 def tensors_size(tensors: Mapping[str, Mapping[str, Tensor]]) -> int:

@@ -21,6 +21,31 @@ def _require(truth: bool, message: str) -> None:
         raise ConfigError(message)
 
 
+def _check_spans(section: Any) -> None:
+    """Settings of long spans that do not go together, in a model of Transformer layers."""
+    _require(section.reach >= 1, f"model.reach ({section.reach}) must be at least 1")
+    _require(section.remembered >= 1, f"model.remembered ({section.remembered}) must be at least 1")
+    if section.span == "linear":
+        _require(
+            section.positions.startswith("sinusoid") or section.positions in ("learned", "none"),
+            f"model.span = linear has no scores that could feel distances; set model.positions to sinusoid, learned or none, "
+            f"not {section.positions}",
+        )
+        _require(
+            section.attention_dropout == 0,
+            f"model.span = linear has no weights to drop; set model.attention_dropout=0, not {section.attention_dropout}",
+        )
+    if section.activations == "reversible":
+        _require(
+            section.norm_place == "pre",
+            "model.activations = reversible cannot undo a norm after the sum; set model.norm_place=pre",
+        )
+        _require(
+            not getattr(section, "experts", 0),
+            "model.activations = reversible cannot balance experts; set model.activations=recompute or model.experts=0",
+        )
+
+
 def _shares(section: object, *names: str) -> None:
     for name in names:
         share = getattr(section, name)
@@ -51,8 +76,9 @@ class CleaningConfig:
 class TokenizerConfig:
     """How text becomes ids."""
 
-    kind: Literal["unigram", "bpe", "characters", "words"] = "unigram"
-    """unigram and bpe are sentencepiece subwords; characters and words are what they say."""
+    kind: Literal["unigram", "bpe", "characters", "words", "byte-level", "wordpiece", "sentencepiece"] = "unigram"
+    """unigram and bpe are sentencepiece subwords; characters and words are what they say; byte-level is GPT-2's, from its files;
+    wordpiece is BERT's and sentencepiece Marian's and M2M100's, of imported models."""
     vocabulary: int = 0
     """Number of pieces, special ones included; 0 chooses from the corpus."""
     joint: bool = True
@@ -63,6 +89,8 @@ class TokenizerConfig:
     """Chance of another segmentation while training: BPE-dropout for bpe, subword sampling for unigram; 0 is off."""
     normalisation: Literal["nfc", "none"] = "nfc"
     """Unicode form text is brought to before it is cut."""
+    tags: str = _later("")
+    """Words, with spaces between, that are one piece each where a source line begins with them; <bt> and <st> always are."""
 
     def __post_init__(self) -> None:
         _require(self.vocabulary >= 0, f"tokenizer.vocabulary ({self.vocabulary}) must be 0 (choose) or more")
@@ -93,10 +121,13 @@ class TransformerConfig:
     """Normalise after the residual sum (the paper) or before each sub-layer (trains more easily)."""
     norm: Literal["layer", "rms"] = "layer"
     """LayerNorm (the paper) or RMSNorm."""
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    """Inside the feed-forward layers; swiglu adds a gate and a third matrix."""
-    positions: Literal["sinusoid", "learned", "rotary", "relative", "alibi", "none"] = "sinusoid"
-    """How the network knows where a word stands: a code added to the words, or distances felt inside attention."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "relu"
+    """Inside the feed-forward layers; gelu-tanh is GPT-2's approximation, silu Marian's swish; swiglu adds a gate and a third matrix."""
+    positions: Literal[
+        "sinusoid", "sinusoid-halves", "sinusoid-fairseq", "learned", "rotary", "relative", "alibi", "xl", "none"
+    ] = "sinusoid"
+    """How the network knows where a word stands: a code added to the words, or distances felt inside attention (xl: Transformer-XL's).
+    Sinusoids of imported models: sinusoid-halves is Marian's, sinusoid-fairseq M2M100's."""
     relative_distance: int = _later(16)
     """relative positions only: words further apart than this are told apart no more."""
     experts: int = _later(0)
@@ -109,6 +140,24 @@ class TransformerConfig:
     """Which embeddings are one matrix: source, target and output (the paper), target and output, or none."""
     max_length: int = 1024
     """Longest sequence; only learned positions pay for it."""
+    span: Literal["full", "window", "memory", "linear"] = _later("full")
+    """What a word looks at: everything, `reach` words around it, its segment and those remembered, or sums over everything."""
+    reach: int = _later(128)
+    """window: words looked at on each side, itself counted; memory: words in a segment."""
+    remembered: int = _later(1)
+    """memory only: earlier segments a segment remembers."""
+    cross: Literal["full", "chunked"] = _later("full")
+    """How the target asks the source: all at once, or in chunks that need less memory while training with attention_dropout."""
+    activations: Literal["keep", "recompute", "reversible"] = _later("keep")
+    """What training keeps of layers: all, each one's input (the rest is computed twice), or nothing (layers that run backwards)."""
+    biases: bool = _later(False)
+    """Biases in the projections of attention; imported models have them."""
+    norm_epsilon: float = _later(0.0)
+    """Added before a norm divides; 0 is torch's own: 1e-5 for layer, next to nothing for rms."""
+    scaled: bool = _later(True)
+    """Multiply word vectors by the square root of the width (the paper)."""
+    output_bias: bool = _later(False)
+    """A bias for each word that is predicted."""
 
     def __post_init__(self) -> None:
         _require(
@@ -120,8 +169,8 @@ class TransformerConfig:
             f"model.positions = rotary needs an even width per head, not {self.width // self.heads}",
         )
         _require(
-            self.positions != "sinusoid" or self.width % 2 == 0,
-            f"model.positions = sinusoid needs an even model.width, not {self.width}",
+            not self.positions.startswith(("sinusoid", "xl")) or self.width % 2 == 0,
+            f"model.positions = {self.positions} needs an even model.width, not {self.width}",
         )
         _require(
             min(self.encoder_layers, self.decoder_layers, self.feedforward, self.max_length) >= 1,
@@ -133,6 +182,8 @@ class TransformerConfig:
             f"model.experts_used ({self.experts_used}) must be from 1 to model.experts ({self.experts})",
         )
         _require(self.balance >= 0, f"model.balance ({self.balance}) must be 0 or more")
+        _check_spans(self)
+        _require(self.norm_epsilon >= 0, f"model.norm_epsilon ({self.norm_epsilon}) must be 0 (torch's own) or more")
         _shares(self, "dropout", "attention_dropout")
 
 
@@ -252,8 +303,253 @@ class ConvConfig:
         _shares(self, "dropout")
 
 
-ModelConfig = TransformerConfig | RecurrentConfig | IntraAttentionConfig | ConvConfig
+@dataclass(frozen=True)
+class GraphConfig:
+    """A network over a graph, for node classification. The defaults are those of the GAT paper for Cora."""
+
+    kind: Literal["graph"] = "graph"
+    """The architecture."""
+    layer: Literal["gat", "gatv2", "dot", "gcn"] = "gat"
+    """How a node weighs its neighbours: the lecture's LeakyReLU(a.[Wh_i;Wh_j]), GATv2's a.LeakyReLU(Uh_i+Wh_j), a dot product, or by their degrees alone."""
+    layers: int = 2
+    """How many edges away a node can see."""
+    width: int = 8
+    """Size of each head's vectors between layers."""
+    heads: int = 8
+    """Heads of every layer but the last."""
+    output_heads: int = 1
+    """Heads of the last layer; their answers are averaged."""
+    join: Literal["concatenate", "average"] = "concatenate"
+    """What becomes of the heads between layers: all of them side by side, or their mean."""
+    activation: Literal["elu", "relu"] = "elu"
+    """Between layers."""
+    slope: float = 0.2
+    """gat and gatv2: slope of LeakyReLU below zero."""
+    dropout: float = 0.6
+    """Share of values silenced before each layer while training."""
+    attention_dropout: float = 0.6
+    """Share of edges silenced in each layer and head while training."""
+    both_ways: bool = True
+    """An edge lets its two nodes look at each other; false lets only the second look at the first."""
+    self_loops: bool = True
+    """Each node looks at itself too."""
+    penalty: float = 5e-4
+    """Half the squared length of all weights, times this, is added to the loss of each label."""
+
+    def __post_init__(self) -> None:
+        _require(
+            min(self.layers, self.width, self.heads, self.output_heads) >= 1,
+            "model.layers, width, heads and output_heads must be at least 1",
+        )
+        _require(self.penalty >= 0, f"model.penalty ({self.penalty}) must be 0 or more")
+        _shares(self, "dropout", "attention_dropout")
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """One stack of Transformer layers over one text: what language models and encoders have in common."""
+
+    layers: int = 6
+    """Layers, one upon the other."""
+    width: int = 512
+    """Size of every vector between layers."""
+    feedforward: int = 2048
+    """Size inside the position-wise feed-forward layers."""
+    heads: int = 8
+    """Attention heads; width must be a multiple of it."""
+    dropout: float = 0.1
+    """Share of values silenced after each sub-layer and on the embeddings while training."""
+    attention_dropout: float = 0.0
+    """Dropout on attention weights; above 0 the fast attention kernel cannot be used."""
+    norm_place: Literal["post", "pre"] = "pre"
+    """Normalise after the residual sum or before each sub-layer (trains more easily)."""
+    norm: Literal["layer", "rms"] = "layer"
+    """LayerNorm or RMSNorm."""
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "gelu"
+    """Inside the feed-forward layers; gelu-tanh is GPT-2's approximation, silu Marian's swish; swiglu adds a gate and a third matrix."""
+    positions: Literal[
+        "sinusoid", "sinusoid-halves", "sinusoid-fairseq", "learned", "rotary", "relative", "alibi", "xl", "none"
+    ] = "sinusoid"
+    """How the network knows where a word stands: a code added to the words, or distances felt inside attention (xl: Transformer-XL's).
+    Sinusoids of imported models: sinusoid-halves is Marian's, sinusoid-fairseq M2M100's."""
+    relative_distance: int = 16
+    """relative positions only: words further apart than this are told apart no more."""
+    tie: bool = True
+    """One table for the words read and the words predicted."""
+    max_length: int = 1024
+    """Longest sequence; only learned positions pay for it."""
+    span: Literal["full", "window", "memory", "linear"] = _later("full")
+    """What a word looks at: everything, `reach` words around it, its segment and those remembered, or sums over everything."""
+    reach: int = _later(128)
+    """window: words looked at on each side, itself counted; memory: words in a segment."""
+    remembered: int = _later(1)
+    """memory only: earlier segments a segment remembers."""
+    activations: Literal["keep", "recompute", "reversible"] = _later("keep")
+    """What training keeps of layers: all, each one's input (the rest is computed twice), or nothing (layers that run backwards)."""
+    biases: bool = _later(False)
+    """Biases in the projections of attention; imported models have them."""
+    norm_epsilon: float = _later(0.0)
+    """Added before a norm divides; 0 is torch's own: 1e-5 for layer, next to nothing for rms."""
+    scaled: bool = _later(True)
+    """Multiply word vectors by the square root of the width (the paper)."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.heads >= 1 and self.width % self.heads == 0,
+            f"model.width ({self.width}) must be a multiple of model.heads ({self.heads})",
+        )
+        _require(
+            self.positions != "rotary" or (self.width // self.heads) % 2 == 0,
+            f"model.positions = rotary needs an even width per head, not {self.width // self.heads}",
+        )
+        _require(
+            not self.positions.startswith(("sinusoid", "xl")) or self.width % 2 == 0,
+            f"model.positions = {self.positions} needs an even model.width, not {self.width}",
+        )
+        _require(
+            min(self.layers, self.feedforward, self.max_length, self.relative_distance) >= 1,
+            "model.layers, feedforward, max_length and relative_distance must be at least 1",
+        )
+        _check_spans(self)
+        _require(self.norm_epsilon >= 0, f"model.norm_epsilon ({self.norm_epsilon}) must be 0 (torch's own) or more")
+        _shares(self, "dropout", "attention_dropout")
+
+
+@dataclass(frozen=True)
+class LanguageModelConfig(StackConfig):
+    """A decoder-only Transformer (Radford et al., 2018): what comes next, from all that came before."""
+
+    kind: Literal["language"] = "language"
+    """The architecture."""
+    output_bias: bool = _later(False)
+    """A bias for each word that is predicted."""
+
+
+@dataclass(frozen=True)
+class MaskedConfig(StackConfig):
+    """A Transformer encoder that fills gaps (BERT: Devlin et al., 2019): every word looks both ways."""
+
+    kind: Literal["masked"] = "masked"
+    """The architecture."""
+    embedding_norm: bool = _later(False)
+    """Normalise words with their positions before the first layer (BERT)."""
+    segments: int = _later(1)
+    """Kinds of text told apart by a vector each: what stands behind the first end mark is of the second kind (BERT); 1 tells none apart."""
+    gaps: bool = _later(True)
+    """A head that says which word stands in a gap; imported encoders may come without."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.segments >= 1, f"model.segments ({self.segments}) must be at least 1")
+        _require(self.gaps or self.tie, "model.gaps = false has no words to predict; set model.tie=true")
+
+
+@dataclass(frozen=True)
+class RecurrentLanguageConfig:
+    """A recurrent language model (Mikolov et al., 2010): all that came before in one state."""
+
+    kind: Literal["recurrent-language"] = "recurrent-language"
+    """The architecture."""
+    cell: Literal["rnn", "lstm", "gru", "minimal"] = "lstm"
+    """tanh(Wx + Uh + b), LSTM, GRU, or the gated unit with a single gate."""
+    layers: int = 1
+    """Layers, one upon the other."""
+    width: int = 256
+    """Size of each cell's state."""
+    embedding: int = 256
+    """Size of the word vectors."""
+    residual: bool = False
+    """Carry each layer's input around it, from the third layer on."""
+    dropout: float = 0.1
+    """Share of values silenced on embeddings, between layers and before the output while training."""
+    tie: bool = True
+    """One table for the words read and the words predicted."""
+
+    def __post_init__(self) -> None:
+        _require(
+            min(self.layers, self.width, self.embedding) >= 1,
+            "model.layers, width and embedding must be at least 1",
+        )
+        _shares(self, "dropout")
+
+
+@dataclass(frozen=True)
+class SkipGramConfig:
+    """Word vectors that know no context: skip-gram with negative sampling (Mikolov et al., 2013)."""
+
+    kind: Literal["skip-gram"] = "skip-gram"
+    """The architecture."""
+    width: int = 128
+    """Size of the word vectors."""
+    window: int = 5
+    """Neighbours on either side at most; for each word a number up to it is drawn, so that nearer ones count more."""
+    negatives: int = 5
+    """Words drawn at random, to be told from each real neighbour."""
+    subsample: float = 1e-3
+    """Words with a larger share of the text than this are passed over more often the more frequent they are; 0 keeps all."""
+    tie: Literal["none"] = "none"
+    """A word has two vectors, as a word and as a neighbour."""
+
+    def __post_init__(self) -> None:
+        _require(
+            min(self.width, self.window, self.negatives) >= 1,
+            "model.width, window and negatives must be at least 1",
+        )
+        _require(self.subsample >= 0, f"model.subsample ({self.subsample}) must be 0 (off) or more")
+
+
+ModelConfig = (
+    TransformerConfig
+    | RecurrentConfig
+    | IntraAttentionConfig
+    | ConvConfig
+    | LanguageModelConfig
+    | RecurrentLanguageConfig
+    | MaskedConfig
+    | GraphConfig
+    | SkipGramConfig
+)
 """The architectures, told apart by `kind`."""
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """What stands upon an encoder: whole texts become one vector, and perhaps one of some classes. Any model's encoder will do."""
+
+    kind: Literal["none", "classes", "vectors"] = _later("none")
+    """none is the model as it is; classes tells texts apart; vectors are texts to be compared with each other."""
+    pooling: Literal["mean", "cls", "attention"] = _later("mean")
+    """One vector for a text: the mean of its words', that of the mark at its beginning (or end), or a mean whose weights are learned."""
+    classes: int = _later(0)
+    """How many classes there are; found in the labelled texts."""
+    dropout: float = _later(0.1)
+    """Share of the text vector's values silenced before classes are told apart, while training."""
+    begins: bool = _later(True)
+    """Whether texts open with a mark, as the encoder was trained; a translator's sentences do not."""
+    temperature: float = _later(0.05)
+    """vectors only: similarities are divided by this before the right partner is picked among all."""
+
+    def __post_init__(self) -> None:
+        _require(self.classes >= 0, f"head.classes ({self.classes}) must be 0 (unknown) or more")
+        _require(0 <= self.dropout < 1, f"head.dropout ({self.dropout}) must be at least 0 and below 1")
+        _require(self.temperature > 0, f"head.temperature ({self.temperature}) must be above 0")
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How running text is read: what a language model or an encoder is trained on. Its blocks have `batches.max_length` tokens."""
+
+    documents: Literal["files", "paragraphs", "lines"] = _later("files")
+    """What is one document: a whole file, what stands between blank lines, or each line."""
+    packed: bool = _later(True)
+    """Documents follow each other in blocks that are all full; false keeps them apart: a block is of one document alone."""
+    mask_share: float = _later(0.15)
+    """Masked training: share of the words to be guessed."""
+    whole_words: bool = _later(True)
+    """Masked training: all pieces of a word are hidden together."""
+
+    def __post_init__(self) -> None:
+        _require(0 < self.mask_share < 1, f"text.mask_share ({self.mask_share}) must be above 0 and below 1")
 
 
 @dataclass(frozen=True)
@@ -319,6 +615,11 @@ class OptimiserConfig:
 class TrainConfig:
     """How long, how carefully, how often."""
 
+    task: Literal["translation", "causal", "masked", "nodes", "words", "classification", "similarity"] = _later(
+        "translation"
+    )
+    """What is learnt: to translate, to say what comes next in a text, to fill gaps in it, to tell the nodes of a graph apart, which words stand
+    near each other, to tell texts apart, or which texts mean the same."""
     seed: int = 1
     """Everything random follows from it."""
     updates: int = 0
@@ -370,6 +671,25 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
+class TransferConfig:
+    """How a run that goes on from another's weights treats what that one knows."""
+
+    freeze: str = _later("")
+    """Parts that stay as they were, with commas between: words, encoder, decoder, attention, cross, feedforward, norms, or names of weights."""
+    lora: int = _later(0)
+    """Rank of the maps that learn beside the fixed ones (LoRA); 0 lets all weights learn."""
+    replay: float = _later(0.0)
+    """Share of the batches that repeat what the first run was trained on."""
+    grow_vocabulary: int = _later(0)
+    """Pieces of the new text added to the vocabulary at most, to each side's where there are two."""
+
+    def __post_init__(self) -> None:
+        _require(self.lora >= 0, f"transfer.lora ({self.lora}) must be 0 (off) or more")
+        _require(0 <= self.replay < 1, f"transfer.replay ({self.replay}) must be at least 0 and below 1")
+        _require(self.grow_vocabulary >= 0, f"transfer.grow_vocabulary ({self.grow_vocabulary}) must be 0 or more")
+
+
+@dataclass(frozen=True)
 class DecodeConfig:
     """How a translation is searched for."""
 
@@ -391,6 +711,8 @@ class DecodeConfig:
     """Sampling: only the k likeliest words; 0 is all."""
     top_p: float = 1.0
     """Sampling: only the likeliest words that together have this probability."""
+    min_p: float = _later(0.0)
+    """Sampling: only words at least this share as likely as the likeliest one; 0 is all."""
     seed: int = 1
     """Sampling: the same seed draws the same words."""
     batch_tokens: int = 4096
@@ -400,11 +722,16 @@ class DecodeConfig:
     -1 leaves it to the engine, which does so for files where it is faster and BLEU does not change; scores are then among those words."""
     engine: Literal["auto", "torch", "ctranslate2"] = _later("auto")
     """What searches: torch carries every model, ctranslate2 most Transformers; auto is whichever was measured fastest here."""
+    source_language: str = _later("")
+    """Models of many languages: what the text is written in, as the model calls it (en)."""
+    target_language: str = _later("")
+    """Models of many languages: what it is translated into (fr)."""
 
     def __post_init__(self) -> None:
         _require(self.beam >= 1, f"decode.beam ({self.beam}) must be at least 1")
         _require(self.temperature > 0, f"decode.temperature ({self.temperature}) must be above 0")
         _require(0 < self.top_p <= 1, f"decode.top_p ({self.top_p}) must be above 0 and at most 1")
+        _require(0 <= self.min_p <= 1, f"decode.min_p ({self.min_p}) must be from 0 to 1")
         _require(self.top_k >= 0, f"decode.top_k ({self.top_k}) must be 0 (off) or more")
         _require(self.no_repeat >= 0, f"decode.no_repeat ({self.no_repeat}) must be 0 (off) or more")
         _require(self.max_ratio > 0, f"decode.max_ratio ({self.max_ratio}) must be above 0")
@@ -420,9 +747,12 @@ class Config:
     """All of it."""
 
     model: ModelConfig = field(default_factory=TransformerConfig)
+    head: HeadConfig = field(default_factory=HeadConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    text: TextConfig = field(default_factory=TextConfig)
     batches: BatchConfig = field(default_factory=BatchConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    transfer: TransferConfig = field(default_factory=TransferConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)

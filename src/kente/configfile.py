@@ -385,7 +385,7 @@ def config_hash(config: Any) -> str:
     parts = [getattr(config, field.name) for field in dataclasses.fields(config)]
     if any(map(dataclasses.is_dataclass, parts)):
         values: dict[str, Any] = {
-            section: _fingerprint(getattr(config, section)) for section in _sections(type(config))
+            section: said for section in _sections(type(config)) if (said := _fingerprint(getattr(config, section)))
         }
     else:
         values = _fingerprint(config)
@@ -393,7 +393,10 @@ def config_hash(config: Any) -> str:
 
 
 def _fingerprint(section: Any) -> dict[str, Any]:
-    """The settings that tell one section from another: those added later count only where they are not at their default."""
+    """The settings that tell one section from another: those added later count only where they are not at their default.
+
+    Empty for a section that came later and is as it comes.
+    """
     unsaid = {
         field.name
         for field in dataclasses.fields(section)

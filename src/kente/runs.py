@@ -1,7 +1,8 @@
 """A run folder on disk: everything a training leaves behind, and everything a translator needs.
 
 RUN/  config.toml  tokenizer/  data/  checkpoints/step-00000123/  metrics.jsonl  samples.jsonl  plan.jsonl
-      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  languages.json  shortlist.safetensors  engines/
+      bad-steps.jsonl  environment.json  request.json  prepared.json  README.md  languages.json  shortlist.safetensors  features.json
+      start.safetensors  engines/  origin/
 
 Opening a run needs no torch, which takes seconds to import; it is imported where tensors are.
 """
@@ -33,6 +34,7 @@ from kente.checkpoints import (
     Score,
     best_of,
     list_checkpoints,
+    merged,
     remove_parts,
     save_checkpoint,
     tensors_size,
@@ -40,7 +42,7 @@ from kente.checkpoints import (
 )
 from kente.config import Config
 from kente.configfile import config_hash, dump_config, load_config
-from kente.durable import PART, disk_errors, free_bytes, replace_file, size_text
+from kente.durable import PART, disk_errors, file_sha256, free_bytes, replace_file, size_text
 from kente.errors import DiskFull, NoRun, RunError
 from kente.reporting import SILENT, Reporter
 
@@ -57,7 +59,11 @@ __all__ = ["Checkpoint", "Run", "Score", "environment", "tensors_size", "weights
 CONFIG = "config.toml"
 LANGUAGES = "languages.json"
 SHORTLIST = "shortlist.safetensors"
-FOLDERS = ("checkpoints", "data", "engines", "tokenizer")
+START = "start.safetensors"
+"""Weights a run begins with, where it goes on from another."""
+FEATURES = "features.json"
+"""What the network of a graph has in place of words: the features it reads and the classes it tells apart."""
+FOLDERS = ("checkpoints", "data", "engines", "origin", "tokenizer")
 FILES = (
     CONFIG,
     "environment.json",
@@ -67,6 +73,8 @@ FILES = (
     "README.md",
     LANGUAGES,
     SHORTLIST,
+    START,
+    FEATURES,
     ".lock",
     "metrics.jsonl",
     "samples.jsonl",
@@ -281,6 +289,11 @@ class Run:
         """Write a JSON file of the run, whole or not at all. NaN and infinity, which JSON lacks, become null."""
         replace_file(self.path / name, _json(value, indent=1).encode() + b"\n")
 
+    def request(self) -> dict[str, Any]:
+        """What was asked for when the run was begun; empty where that is not known."""
+        path = self.path / "request.json"
+        return dict(json.loads(path.read_bytes())) if path.is_file() else {}
+
     def write_text(self, name: str, text: str) -> None:
         """Write a text file of the run, whole or not at all."""
         replace_file(self.path / name, text.encode())
@@ -289,6 +302,8 @@ class Run:
 
     @functools.cached_property
     def _tokenizer_sha256(self) -> str:
+        if (self.path / FEATURES).is_file():
+            return file_sha256(self.path / FEATURES)  # it names the tokenizer too, where there is one
         if not (self.path / "tokenizer").is_dir():
             return ""  # a run on numbers has no text
         from kente.data.tokenizer import Tokenizers
@@ -311,17 +326,45 @@ class Run:
                     f"{folder} ({tokenizers.sha256[:12]}) is not the tokenizer {candidate.path} was trained with "
                     f"({bound[:12] or 'none'}); put the run's own tokenizer folder back"
                 )
-        return tokenizers
+        return tokenizers.speaking(self.config.decode.source_language, self.config.decode.target_language)
 
     @property
     def has_shortlist(self) -> bool:
         """Whether a shortlist was learnt already."""
         return (self.path / SHORTLIST).exists()
 
+    def features(self) -> dict[str, Any]:
+        """What features.json says, if it is the one the newest weights were trained with."""
+        path = self.path / FEATURES
+        if not path.is_file():
+            raise RunError(
+                f"{self.path} has no {FEATURES}: it is no run of a graph, or was stopped before it had begun"
+            )
+        for checkpoint in [candidate for candidate in self.checkpoints() if candidate.looks_whole()][-1:]:
+            bound, seen = checkpoint.manifest["tokenizer_sha256"], file_sha256(path)
+            if bound != seen:
+                raise RunError(
+                    f"{path} ({seen[:12]}) is not the one {checkpoint.path} was trained with ({bound[:12] or 'none'}); "
+                    "put the run's own file back"
+                )
+        return dict(json.loads(path.read_bytes()))
+
+    def vocabularies(self, checkpoint: Checkpoint | None = None) -> tuple[int, int]:
+        """Sizes of the source's and the target's vocabulary; none for a run on numbers, which has no text. Of a graph, features and classes."""
+        if (self.path / FEATURES).is_file():
+            from kente.data.graphs import Schema
+
+            schema = Schema.from_dict(self.features())
+            return schema.features.size, len(schema.classes)
+        if not (self.path / "tokenizer").is_dir() and checkpoint and not checkpoint.manifest["tokenizer_sha256"]:
+            return 0, 0
+        tokenizers = self.tokenizers(checkpoint)
+        return tokenizers.source.size, tokenizers.target.size
+
     def shortlist(self, tokenizers: Tokenizers, reporter: Reporter = SILENT) -> Shortlist:
         """Which target words a source word may become: learnt from the run's corpus when first asked for, and kept."""
         from kente.data.shortlist import Shortlist, learn
-        from kente.data.store import Store
+        from kente.data.store import Store, together
 
         path, corpus = self.path / SHORTLIST, self.path / "data" / "train"
         if path.exists():
@@ -333,7 +376,9 @@ class Run:
             raise RunError(
                 f"{corpus} is gone, and a shortlist is learnt from it; translate without: decode.shortlist=0"
             )
-        shortlist = learn(Store.open(corpus, tokenizers.sha256), joint=tokenizers.joint)
+        folders = [folder for folder in (corpus, corpus.with_name("old")) if folder.is_dir()]  # old: what is replayed
+        stores = [Store.open(folder, tokenizers.sha256) for folder in folders]
+        shortlist = learn(together(stores), joint=tokenizers.joint)
         try:
             shortlist.save(path, tokenizers.sha256)
         except PermissionError:
@@ -371,6 +416,8 @@ class Run:
             asked = json.loads((self.path / "request.json").read_bytes())["data"]
         except (OSError, ValueError, KeyError):
             return UNNAMED
+        if not isinstance(asked, dict):
+            return UNNAMED  # it was imported
         if "codes" in asked:
             source, target = asked["codes"]
             return source, target
@@ -392,23 +439,21 @@ class Run:
 
     def arrays(self, checkpoint: Checkpoint) -> dict[str, NDArray[np.float32]]:
         """The weights that `model` would have, in numpy: averaged where they are."""
-        return checkpoint.load_arrays("model") | (
-            checkpoint.load_arrays("average") if checkpoint.has("average") else {}
-        )
+        averaged = checkpoint.load_arrays("average") if checkpoint.has("average") else {}
+        return merged(checkpoint.load_arrays("model") | averaged)
 
     def model(
         self, checkpoint: Checkpoint | None = None, device: str | torch.device = "cpu", averaged: bool = True
     ) -> nn.Module:
-        """The trained network, ready to translate: of `checkpoint` or the best, with averaged weights where there are any."""
-        from kente.models.build import build
+        """The trained network, ready to be used: of `checkpoint` or the best, with averaged weights where there are any."""
+        from kente.models.build import build_for
 
         checkpoint = checkpoint or self.chosen()
         self._require_fit(checkpoint)
-        tokenizers = self.tokenizers(checkpoint)
-        model = build(self.config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
-        weights = checkpoint.load("average") if averaged and checkpoint.has("average") else {}
+        model = build_for(self.config, *self.vocabularies(checkpoint))
+        weights = merged(checkpoint.load("average")) if averaged and checkpoint.has("average") else {}
         if not set(dict(model.named_parameters())) <= set(weights):
-            weights = checkpoint.load("model") | weights
+            weights = merged(checkpoint.load("model")) | weights
         load_weights(model, weights, checkpoint.path)
         return model.to(device).eval()
 

@@ -14,7 +14,7 @@ import sacrebleu
 
 from kente import __version__
 from kente.cli import main
-from kente.cli.commands import COMMANDS, Command
+from kente.cli.commands import COMMANDS, Command, Family
 from kente.cli.printing import print_json
 from kente.cli.terminal import Terminal
 from kente.errors import CorpusError, Diverged, Interrupted, KenteError
@@ -48,6 +48,8 @@ def test_kente_alone_explains_itself(arguments: list[str], capsys: pytest.Captur
     printed = capsys.readouterr().out
     assert all(f"\n  {name}" in printed for name in COMMANDS)
     assert "exit codes: 0 done, 1 failure, 2 usage or bad input, 3 diverged, 130 interrupted" in printed
+    lines = printed.splitlines()
+    assert len(lines) <= 50 and max(map(len, lines)) <= 100, "it fits a screen"
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,17 +57,25 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"kente {__version__}\n"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+EVERY = [
+    f"{name} {verb}".strip()
+    for name, command in COMMANDS.items()
+    for verb in (command.commands if isinstance(command, Family) else [""])
+]
+"""Commands of one word and of two."""
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_help_with_examples_and_the_common_options(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([name, "--help"]) == 0
+    assert main([*name.split(), "--help"]) == 0
     printed = capsys.readouterr().out
     assert f"examples:\n  kente {name}" in printed
     for option in ("--threads N", "--device {auto,cpu,cuda,mps}", "--quiet", "--verbose", "--json", "--no-color"):
         assert option in printed
     capsys.readouterr()
-    assert main(["help", name]) == 0
+    assert main(["help", *name.split()]) == 0
     assert capsys.readouterr().out == printed
 
 
@@ -86,6 +96,9 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
         "serve": "RUN --languages --host --port --keys --rate --characters --waiting --deadline --corrections --engine --beam",
         "look": "RUN --target --out --format --example --links --beam --no-occlusion --kind --layer --head --pieces",
         "export": "RUN --to --out --numbers --languages --names",
+        "import": "DIR|PACKAGE --out --languages --force",
+        "adapt": "RUN --source --target --pairs --old-source --old-target --freeze --lora --replay --grow-vocabulary --also --from --to --out",
+        "augment": "RUN --text --out --kind --tag --exclude --limit --beam --sample --from --to",
         "summary": "RUN|RECIPE",
         "info": "RUN",
     }
@@ -97,7 +110,7 @@ def test_the_words_of_the_surface_are_there(capsys: pytest.CaptureFixture[str]) 
 
 def test_help_version_and_mistakes_never_import_torch() -> None:
     calls = [["--help"], ["--version"], ["trian"], ["train"], ["train", "--set", "help"], ["lecture"]]
-    calls += [[name, "--help"] for name in COMMANDS]
+    calls += [[*name.split(), "--help"] for name in (*COMMANDS, *EVERY)]
     script = (
         "import sys, json; from kente.cli import main\n"
         "for call in json.loads(sys.argv[1]): main(call)\n"

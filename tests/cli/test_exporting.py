@@ -28,7 +28,10 @@ TINY = Settings(encoder_layers=1, decoder_layers=1, width=16, feedforward=32, he
 
 def make(path: Path, model: ModelConfig) -> Path:
     config = Config(
-        model, TokenizerConfig(vocabulary=320), batches=BatchConfig(max_length=32), decode=DecodeConfig(beam=1)
+        model,
+        tokenizer=TokenizerConfig(vocabulary=320),
+        batches=BatchConfig(max_length=32),
+        decode=DecodeConfig(beam=1),
     )
     run = Run.create(path, config)
 

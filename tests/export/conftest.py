@@ -86,7 +86,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Made]:
 
     @cache
     def made(model: ModelConfig, tokenizer: TokenizerConfig = SUBWORDS) -> Made:
-        config = Config(model, tokenizer, batches=BatchConfig(max_length=48), decode=DecodeConfig(beam=2))
+        config = Config(model, tokenizer=tokenizer, batches=BatchConfig(max_length=48), decode=DecodeConfig(beam=2))
 
         def texts() -> Iterator[tuple[str, str]]:
             return iter(PAIRS * 3)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ MODELS: dict[str, tuple[TransformerConfig, TokenizerConfig]] = {
     "pre apart": (replace(PRE, tie="target"), APART),
     "pre untied": (replace(PRE, tie="none"), APART),
     "post untied": (replace(PAPER, tie="none"), replace(APART, kind="bpe")),
+    "biases": (
+        replace(PAPER, biases=True, output_bias=True, positions="sinusoid-halves", activation="silu"),
+        TokenizerConfig(vocabulary=380),
+    ),
+    "biases apart": (
+        replace(PRE, biases=True, output_bias=True, tie="target", positions="sinusoid-fairseq", scaled=False),
+        APART,
+    ),
+    "output bias untied": (replace(PRE, output_bias=True, tie="none", activation="gelu-tanh"), APART),
     "words": (PRE, TokenizerConfig(kind="words")),
     "characters": (replace(PAPER, tie="none"), TokenizerConfig(kind="characters", joint=False)),
 }
@@ -59,7 +69,8 @@ class Layout:
         self.config = json.loads((folder / "config.json").read_text())
         self.w = load_file(folder / "model.safetensors")
         self.pre = self.config["model_type"] == "pegasus"
-        self.act = {"relu": F.relu, "gelu": F.gelu}[self.config["activation_function"]]
+        acts = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "gelu_new": partial(F.gelu, approximate="tanh")}
+        self.act = acts[self.config["activation_function"]]
         shared = self.w["model.shared.weight"]
         self.words = {side: self.w.get(f"model.{side}.embed_tokens.weight", shared) for side in ("encoder", "decoder")}
         self.output = self.w.get("lm_head.weight", shared)
@@ -85,7 +96,7 @@ class Layout:
 
     def read(self, side: str, ids: list[int], memory: Tensor | None = None) -> Tensor:
         heads = self.config[f"{side}_attention_heads"]
-        x = self.words[side][ids] * math.sqrt(self.config["d_model"])
+        x = self.words[side][ids] * (math.sqrt(self.config["d_model"]) if self.config["scale_embedding"] else 1.0)
         x = x + self.w[f"model.{side}.embed_positions.weight"][: len(ids)]
         for number in range(self.config[f"{side}_layers"]):
             n = f"model.{side}.layers.{number}"
@@ -155,6 +166,15 @@ def test_settings_say_what_transformers_must_know(exported: Any) -> None:
         (RecurrentConfig(), "its translation models are Transformers, and this is a recurrent model"),
         (ConvConfig(), "its translation models are Transformers, and this is a conv model"),
         (replace(PRE, experts=4), "neither Marian nor Pegasus has a mixture of experts (model.experts = 4)"),
+        (replace(PRE, span="window"), "has attention to less than everything (model.span = window)"),
+        (replace(PRE, span="linear"), "has attention to less than everything (model.span = linear)"),
+        (replace(PRE, activations="reversible"), "has reversible layers (model.activations = reversible)"),
+        (replace(PRE, positions="xl"), "has positions of Transformer-XL (model.positions = xl)"),
+        (
+            replace(PRE, norm_epsilon=1e-6),
+            "add 1e-5 before a norm divides, and nothing else (model.norm_epsilon = 1e-06)",
+        ),
+        (replace(PAPER, positions="sinusoid-fairseq"), "keeps no other positions (model.positions = sinusoid-fairseq)"),
         (replace(PRE, norm="rms"), "Marian and Pegasus have LayerNorm alone (model.norm = rms)"),
         (replace(PRE, activation="swiglu"), "no gate in their feed-forward layers (model.activation = swiglu)"),
         (replace(PRE, positions="rotary"), "feel no distances (model.positions = rotary)"),

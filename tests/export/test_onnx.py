@@ -56,6 +56,13 @@ TRANSFORMERS = {
     "relative": replace(TRANSFORMER, positions="relative", relative_distance=3),
     "alibi": replace(TRANSFORMER, positions="alibi", heads=6),
     "none": replace(TRANSFORMER, positions="none", decoder_layers=1),
+    "marian": replace(TRANSFORMER, positions="sinusoid-halves", activation="silu", biases=True, output_bias=True),
+    "m2m100": replace(
+        TRANSFORMER, norm_place="pre", positions="sinusoid-fairseq", biases=True, output_bias=True, tie="target"
+    ),
+    "unscaled": replace(
+        TRANSFORMER, scaled=False, norm_epsilon=1e-3, activation="gelu-tanh", tie="none", output_bias=True
+    ),
 }
 MODELS = RECURRENT | TRANSFORMERS
 
@@ -246,6 +253,18 @@ def test_a_folder_holds_graphs_tokenizer_runner_and_words_about_them(exported: A
     [
         (ConvConfig(), "there are graphs for recurrent models and Transformers, and this is a conv model"),
         (IntraAttentionConfig(), "there are graphs for recurrent models and Transformers, and this is a lstmn model"),
+        (
+            replace(TRANSFORMER, span="memory"),
+            "there is no graph for attention to less than everything (model.span = memory)",
+        ),
+        (
+            replace(TRANSFORMER, positions="xl"),
+            "there is no graph for positions of Transformer-XL (model.positions = xl)",
+        ),
+        (
+            replace(TRANSFORMER, norm_place="pre", activations="reversible"),
+            "there is no graph for reversible layers (model.activations = reversible)",
+        ),
         (replace(TRANSFORMER, experts=4), "there is no graph for a mixture of experts (model.experts = 4)"),
     ],
 )

@@ -51,6 +51,21 @@ def test_every_id_reads_what_it_reads_in_the_run(name: str, apart: bool, make: C
         assert ids["</source>"] == joined.begin + EOS
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_tags_have_their_ids_behind_all_others_and_text_is_never_cut_into_them(
+    name: str, make: Callable[..., Any]
+) -> None:
+    tokenizers, joined = joined_of(make, name, False)
+    content, tagged = tokenizer_json(joined), tokenizer_json(Joined.of(tokenizers.with_tags(["<bt>"]), "all"))
+    before, after = content.pop("model"), tagged.pop("model")
+    if isinstance(before["vocab"], dict):
+        assert after.pop("vocab") == before.pop("vocab") | {"<bt>": joined.size}
+    else:
+        assert after.pop("vocab") == [*before.pop("vocab"), ["<bt>", NEVER]]
+    assert before == after and content.keys() == tagged.keys()
+    assert content["normalizer"] == tagged["normalizer"] and content["decoder"] == tagged["decoder"]
+
+
 def test_text_is_never_cut_into_marks_bytes_or_words_of_the_other_side(make: Callable[..., Any]) -> None:
     tokenizers, joined = joined_of(make, "unigram", True)
     vocabulary = tokenizer_json(joined)["model"]["vocab"]

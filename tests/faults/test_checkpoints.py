@@ -85,9 +85,7 @@ from kente.runs import Run
 
 {inspect.getsource(tensors)}
 
-def save_for_ever(run):
-    latest = run.latest()
-    step = latest.step if latest else 0
+def save_for_ever(run, step):
     while True:
         step += 1
         run.save(step, tensors(step, groups=8), {{"step": step}}, keep=2)
@@ -100,9 +98,11 @@ for step in range(2, 7):
 one_save = (time.monotonic() - began) / 5  # moments are drawn in saves, not seconds: machines and their load differ
 dice = random.Random(int(sys.argv[2]))
 for line in sys.stdin:  # one trial for each line: the tester looks at the folder in between
+    run = Run.open(sys.argv[1])
+    latest = run.latest()
     child = os.fork()
     if child == 0:
-        save_for_ever(Run.open(sys.argv[1]))
+        save_for_ever(run, latest.step if latest else 0)
     time.sleep(dice.uniform(0.0, 5 * one_save))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.learns, pytest.mark.slow]
 
 
 def test_the_demo_trains_three_models_and_ends_with_their_page(tmp_path: Path):
-    result = demo(tmp_path / "runs" / "demo", minutes=0.5, threads=1)
+    result = demo(tmp_path / "runs" / "demo", minutes=0.3, threads=1)
     page = Path(result["page"])
     assert page.read_text().startswith("<!doctype html>") or "<!DOCTYPE html>" in page.read_text()
     numbers = json.loads((page.parent / "comparison.json").read_bytes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kente.lectures import bottleneck, fibonacci, gradients, heads, mask, order, unrolled
+from kente.lectures import bottleneck, fibonacci, gradients, heads, mask, meanings, order, unrolled
 
 pytestmark = pytest.mark.learns
 
@@ -56,3 +56,12 @@ def test_a_small_translator_is_good_enough_to_be_looked_into():
     assert min(between) > 0.1
     right = int(table["about"].split("(")[1].split("%")[0])
     assert right > 75
+
+
+def test_an_encoder_gives_a_word_two_vectors_and_word2vec_one():
+    """Lecture 004: contextual embeddings tell the meanings of a word apart, context-free ones cannot."""
+    data = meanings.explore().data
+    one, two = data["word_vectors"], data["encoder"]
+    assert one["within"] == pytest.approx(one["between"]) and abs(one["right"] - 0.5) < 0.01
+    assert two["right"] > 0.95 and two["within"] - two["between"] > 0.1
+    assert {near["scene"] for near in data["neighbours"]} != {"river"} and data["neighbours"]

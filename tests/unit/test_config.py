@@ -13,9 +13,14 @@ from kente.config import (
     Config,
     ConvConfig,
     DecodeConfig,
+    GraphConfig,
     IntraAttentionConfig,
+    LanguageModelConfig,
+    MaskedConfig,
     OptimiserConfig,
     RecurrentConfig,
+    RecurrentLanguageConfig,
+    TextConfig,
     TokenizerConfig,
     TrainConfig,
     TransformerConfig,
@@ -68,6 +73,33 @@ from kente.errors import ConfigError, KenteError
             "model.experts_used (3) must be from 1 to model.experts (2)",
         ),
         (TransformerConfig, {"balance": -1.0}, "model.balance (-1.0) must be 0 or more"),
+        (TransformerConfig, {"reach": 0}, "model.reach (0) must be at least 1"),
+        (TransformerConfig, {"remembered": 0}, "model.remembered (0) must be at least 1"),
+        (
+            TransformerConfig,
+            {"span": "linear", "positions": "alibi"},
+            "set model.positions to sinusoid, learned or none, not alibi",
+        ),
+        (
+            TransformerConfig,
+            {"span": "linear", "attention_dropout": 0.1},
+            "no weights to drop; set model.attention_dropout=0, not 0.1",
+        ),
+        (
+            TransformerConfig,
+            {"activations": "reversible"},
+            "cannot undo a norm after the sum; set model.norm_place=pre",
+        ),
+        (
+            TransformerConfig,
+            {"activations": "reversible", "norm_place": "pre", "experts": 4},
+            "cannot balance experts; set model.activations=recompute or model.experts=0",
+        ),
+        (
+            TransformerConfig,
+            {"width": 7, "heads": 7, "positions": "xl"},
+            "model.positions = xl needs an even model.width, not 7",
+        ),
         (RecurrentConfig, {"width": 0}, "width must be at least 1"),
         (RecurrentConfig, {"embedding": -1}, "model.embedding (-1) must be 0 (none) or more"),
         (
@@ -84,6 +116,14 @@ from kente.errors import ConfigError, KenteError
             {"decoder_kernels": (3, 0, 3)},
             "model.decoder_channels and decoder_kernels must hold numbers from 1",
         ),
+        (LanguageModelConfig, {"width": 100, "heads": 8}, "model.width (100) must be a multiple of model.heads (8)"),
+        (MaskedConfig, {"layers": 0}, "model.layers, feedforward, max_length and relative_distance must be at least 1"),
+        (RecurrentLanguageConfig, {"embedding": 0}, "model.layers, width and embedding must be at least 1"),
+        (GraphConfig, {"heads": 0}, "model.layers, width, heads and output_heads must be at least 1"),
+        (GraphConfig, {"penalty": -1.0}, "model.penalty (-1.0) must be 0 or more"),
+        (GraphConfig, {"attention_dropout": 1.0}, "model.attention_dropout (1.0) must be at least 0 and below 1"),
+        (TextConfig, {"mask_share": 0.0}, "text.mask_share (0.0) must be above 0 and below 1"),
+        (DecodeConfig, {"min_p": 1.5}, "decode.min_p (1.5) must be from 0 to 1"),
         (DecodeConfig, {"max_ratio": 0.0}, "decode.max_ratio (0.0)"),
         (DecodeConfig, {"batch_tokens": 0}, "decode.batch_tokens (0)"),
         (DecodeConfig, {"shortlist": -2}, "decode.shortlist (-2) must be -1 (the engine decides), 0 (off) or more"),
@@ -118,11 +158,14 @@ def test_the_defaults_are_the_papers_base_model() -> None:
     assert (model.norm_place, model.norm, model.activation, model.positions) == ("post", "layer", "relu", "sinusoid")
 
 
+KINDS = ("transformer", "recurrent", "lstmn", "conv", "language", "recurrent-language", "masked", "graph", "skip-gram")
+
+
 def test_every_setting_has_its_help_beneath_it() -> None:
     listed = listed_settings()
     assert {name for name, *_ in listed} == set(help_texts())
     assert [name for name, _, text, _ in listed if not text.strip().endswith(".")] == []
     assert {condition for *_, condition in listed} == {
         "",
-        *(f"model.kind = {kind}" for kind in ("transformer", "recurrent", "lstmn", "conv")),
+        *(f"model.kind = {kind}" for kind in KINDS),
     }

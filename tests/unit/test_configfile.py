@@ -204,7 +204,7 @@ def test_an_override_takes_the_type_of_its_setting(assignment: str, value: Any) 
         ("model.d_model=1", "no setting called model.d_model; model has kind, encoder_layers, decoder_layers, width, "),
         (
             "x.y=1",
-            "no setting called x.y; the sections are model, tokenizer, cleaning, batches, optimiser, train, decode",
+            "no setting called x.y; the sections are model, head, tokenizer, cleaning, text, batches, optimiser, train, transfer, decode",
         ),
         ("model.width", "a setting is written section.name=value, such as model.width=256, not 'model.width'"),
         ("=3", "a setting is written section.name=value, such as model.width=256, not '=3'"),
@@ -330,4 +330,28 @@ def test_a_setting_added_later_does_not_lock_older_runs_out() -> None:
     assert config_hash(dataclasses.replace(model, experts=4)) != config_hash(model)
 
 
-ADDED_LATER = ("relative_distance", "experts", "experts_used", "balance")
+def test_a_section_added_later_leaves_no_trace_until_it_is_used() -> None:
+    fingerprints = _fingerprints(Config())
+    older = {section: values for section, values in fingerprints.items() if section not in SECTIONS_ADDED_LATER}
+    assert config_hash(Config()) == hashlib.sha256(json.dumps(older, sort_keys=True).encode()).hexdigest()
+    assert config_hash(override(Config(), ["text.packed=false"])) != config_hash(Config())
+
+
+def _fingerprints(config: Config) -> dict[str, dict[str, object]]:
+    """Every setting but those added later, which are at their defaults here."""
+    later = {
+        section.name: {f.name for f in dataclasses.fields(getattr(config, section.name)) if f.metadata.get("later")}
+        for section in dataclasses.fields(Config)
+    }
+    return {
+        section: {name: value for name, value in values.items() if name not in later[section]}
+        for section, values in to_dict(config).items()
+    }
+
+
+ADDED_LATER = (
+    *("relative_distance", "experts", "experts_used", "balance"),
+    *("span", "reach", "remembered", "cross", "activations"),
+    *("biases", "norm_epsilon", "scaled", "output_bias"),
+)
+SECTIONS_ADDED_LATER = ("text", "head", "transfer")

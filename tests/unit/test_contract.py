@@ -8,15 +8,24 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kente.config import ConvConfig, DecodeConfig, IntraAttentionConfig, RecurrentConfig, TransformerConfig
+from kente.config import (
+    ConvConfig,
+    DecodeConfig,
+    IntraAttentionConfig,
+    LanguageModelConfig,
+    RecurrentConfig,
+    RecurrentLanguageConfig,
+    TransformerConfig,
+)
 from kente.decode.answers import length_penalty
 from kente.decode.search import search
 from kente.models.build import build
-from kente.models.interface import refill, regroup, select
+from kente.models.interface import Encodes, refill, regroup, select
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
 FIXED = RecurrentConfig(attention="none", width=12, embedding=10)
 ATTENTIVE = RecurrentConfig(width=12, embedding=10)
+LANGUAGE = LanguageModelConfig(layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
 FAMILIES = {
     "transformer": TINY,
     "transformer-pre": replace(TINY, norm_place="pre"),
@@ -28,8 +37,28 @@ FAMILIES = {
     "transformer-alibi": replace(TINY, positions="alibi"),
     "transformer-none": replace(TINY, positions="none"),
     "transformer-experts": replace(TINY, experts=3, experts_used=2),
+    "transformer-xl": replace(TINY, positions="xl"),
+    "transformer-window": replace(TINY, span="window", reach=3),
+    "transformer-window-relative": replace(TINY, span="window", reach=2, positions="relative", relative_distance=3),
+    "transformer-window-rotary": replace(TINY, span="window", reach=2, positions="rotary"),
+    "transformer-memory-xl": replace(TINY, span="memory", reach=3, positions="xl"),
+    "transformer-memory-alibi": replace(TINY, span="memory", reach=2, remembered=2, positions="alibi"),
+    "transformer-linear": replace(TINY, span="linear"),
+    "transformer-linear-biases": replace(TINY, span="linear", biases=True, positions="sinusoid-halves", scaled=False),
+    "transformer-reversible-biases": replace(
+        TINY, activations="reversible", norm_place="pre", span="window", reach=3, biases=True, output_bias=True
+    ),
+    "transformer-recompute-chunked": replace(TINY, activations="recompute", cross="chunked"),
+    "transformer-reversible": replace(TINY, activations="reversible", norm_place="pre"),
+    "transformer-reversible-window-xl": replace(
+        TINY, activations="reversible", norm_place="pre", span="window", reach=3, positions="xl"
+    ),
     "transformer-untied": replace(TINY, tie="none"),
     "transformer-target-tied": replace(TINY, tie="target"),
+    "transformer-marian": replace(TINY, positions="sinusoid-halves", activation="silu", biases=True, output_bias=True),
+    "transformer-m2m100": replace(
+        TINY, norm_place="pre", positions="sinusoid-fairseq", biases=True, output_bias=True, tie="target"
+    ),
     "fixed-rnn": replace(FIXED, cell="rnn"),
     "fixed-gru": FIXED,
     "fixed-minimal-repeat": replace(FIXED, cell="minimal", repeat_context=True),
@@ -54,8 +83,33 @@ FAMILIES = {
         embedding=12, encoder_channels=(16,), encoder_kernels=(1,), decoder_channels=(16,), decoder_kernels=(1,),
         tie="none", max_length=64,
     ),
+    "language": LANGUAGE,
+    "language-post-untied": replace(LANGUAGE, norm_place="post", tie=False, activation="relu"),
+    "language-rotary": replace(LANGUAGE, positions="rotary", activation="swiglu", norm="rms"),
+    "language-learned": replace(LANGUAGE, positions="learned", max_length=64),
+    "language-gpt2": replace(
+        LANGUAGE, positions="learned", max_length=64, activation="gelu-tanh", biases=True, scaled=False, output_bias=True
+    ),
+    "language-relative": replace(LANGUAGE, positions="relative", relative_distance=3),
+    "language-alibi": replace(LANGUAGE, positions="alibi"),
+    "language-window": replace(LANGUAGE, span="window", reach=3),
+    "language-memory-xl": replace(LANGUAGE, span="memory", reach=3, positions="xl"),
+    "language-linear": replace(LANGUAGE, span="linear"),
+    "language-reversible-window": replace(
+        LANGUAGE, activations="reversible", span="window", reach=4, positions="rotary"
+    ),
+    "rnn-language": RecurrentLanguageConfig(cell="rnn", width=12, embedding=10),
+    "lstm-language-deep": RecurrentLanguageConfig(cell="lstm", width=12, embedding=10, layers=3, residual=True),
+    "gru-language-untied": RecurrentLanguageConfig(cell="gru", width=12, embedding=10, tie=False),
+    "minimal-language": RecurrentLanguageConfig(cell="minimal", width=12, embedding=10),
 }  # fmt: skip
-MAPS = {"transformer": {"encoder", "decoder", "cross"}, "lstmn": {"encoder", "decoder", "cross"}, "conv": {"cross"}}
+MAPS = {
+    "transformer": {"encoder", "decoder", "cross"},
+    "lstmn": {"encoder", "decoder", "cross"},
+    "conv": {"cross"},
+    "language": {"decoder"},
+    "recurrent-language": set(),
+}
 """What each architecture has to show; a recurrent one its cross attention, if it attends."""
 VOCABULARY = 23
 
@@ -245,7 +299,11 @@ def test_attention_sums_to_one_and_is_zero_on_padding(config):
     for attention in maps:
         sums = attention.weights.sum(-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))
-        if attention.kind != "decoder":
+        if (
+            attention.kind == "encoder"
+        ):  # in a window, padding may have nothing to look at but padding; no word looks at it
+            assert attention.weights[1, :4, 4:].max() == 0
+        elif attention.kind == "cross":
             assert attention.weights[1, :, 4:].max() == 0
         else:
             assert attention.weights.triu(1).max() == 0
@@ -286,6 +344,18 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(config, seed):
     scored.sort(reverse=True)
     assert [h.ids for h in found] == [answer for _, answer in scored[:3]]
     assert found[0].score == pytest.approx(scored[0][0], abs=1e-4)
+
+
+@torch.inference_mode()
+def test_every_model_can_be_asked_for_its_reading_of_a_text_alone(config):
+    """A vector for each token, untouched by the neighbours in the batch."""
+    model = model_of(config)
+    source, mask = sentences([7, 4, 5])
+    states = model.encode(source, mask)
+    assert states.shape[:2] == source.shape and isinstance(model, Encodes)
+    for row, length in enumerate([7, 4, 5]):
+        alone = model.encode(source[row : row + 1, :length], mask[row : row + 1, :length])
+        torch.testing.assert_close(states[row, :length], alone[0], atol=2e-5, rtol=1e-4)
 
 
 def test_every_weight_learns(config):

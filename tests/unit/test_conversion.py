@@ -37,6 +37,11 @@ VARIANTS = {
     "none": replace(TINY, positions="none"),
     "target-tied": replace(TINY, tie="target"),
     "untied": replace(TINY, tie="none"),
+    "marian": replace(TINY, positions="sinusoid-halves", activation="silu", biases=True, output_bias=True),
+    "m2m100": replace(
+        TINY, norm_place="pre", positions="sinusoid-fairseq", biases=True, output_bias=True, tie="target"
+    ),
+    "unscaled": replace(TINY, scaled=False, norm_epsilon=1e-3, activation="gelu-tanh", tie="none", output_bias=True),
 }
 Ids = list[int]
 
@@ -128,6 +133,12 @@ def test_tables_are_those_of_the_network(heads: int) -> None:
         (IntraAttentionConfig(), "it carries Transformers, and this is a lstmn model"),
         (ConvConfig(), "it carries Transformers, and this is a conv model"),
         (replace(TINY, experts=4), "it has no mixture of experts (model.experts = 4)"),
+        (replace(TINY, span="window"), "it looks at everything (model.span = window)"),
+        (replace(TINY, positions="xl"), "it has no positions of Transformer-XL (model.positions = xl)"),
+        (
+            replace(TINY, activations="reversible", norm_place="pre"),
+            "it has no reversible layers (model.activations = reversible)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(config: Any, why: str, tmp_path: Path) -> None:

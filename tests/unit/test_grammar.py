@@ -730,7 +730,7 @@ def test_the_target_is_a_function_of_the_source() -> None:
 
 @pytest.mark.slow
 def test_the_target_is_a_function_of_the_source_over_many_sentences() -> None:
-    assert_function(50_000, range(10, 15))
+    assert_function(20_000, range(10, 15))
 
 
 def test_a_past_that_looks_like_the_present_is_left_out() -> None:

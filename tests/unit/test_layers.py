@@ -21,6 +21,7 @@ LAYERS: list[set[str]] = [
     {"checkpoints"},
     {"runs"},
     {"train", "decode"},
+    {"imports"},
     {"measure", "export"},
     {"show"},
     {"lectures"},

@@ -27,6 +27,7 @@ from kente.lectures import (
     gradients,
     heads,
     mask,
+    meanings,
     order,
     pronouns,
     translator,
@@ -45,7 +46,7 @@ from kente.reporting import SILENT, Reporter
 
 
 def test_the_list_of_experiments_needs_no_torch():
-    code = "import sys, kente.lectures; assert len(kente.lectures.EXPERIMENTS) == 8; assert 'torch' not in sys.modules"
+    code = "import sys, kente.lectures; assert len(kente.lectures.EXPERIMENTS) == 9; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -59,7 +60,7 @@ def test_an_experiment_runs_the_module_of_its_name(name, monkeypatch):
 
 
 def test_the_experiments_that_look_into_a_translator_are_given_the_run(monkeypatch):
-    for name in ("mask", "heads"):
+    for name in ("mask", "heads", "meanings"):
         module = importlib.import_module(f"kente.lectures.{name}")
         monkeypatch.setattr(module, "explore", lambda reporter, run: run)
         assert EXPERIMENTS[name].run(SILENT, Path("runs/some")) == Path("runs/some")
@@ -142,6 +143,33 @@ def test_fibonacci_in_small():
         )
     )
     assert f"{better} of 3 seeds (the slide's form)" in finding.found
+
+
+def test_meanings_in_small():
+    finding = meanings.explore(updates=3)
+    _check(finding)
+    one = finding.data["word_vectors"]
+    assert one["within"] == pytest.approx(one["between"]) == pytest.approx(1) and 0.4 < one["right"] < 0.6
+    assert "word2vec gives bank one vector in all 80 sentences" in finding.found
+    assert len(finding.data["neighbours"]) == 8 and "bank" not in [n["word"] for n in finding.data["neighbours"]]
+
+
+def test_meanings_lie_apart_where_vectors_do():
+    vectors = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]).numpy()
+    apart = meanings.separation(vectors, ["a", "a", "b", "b"])
+    assert apart.right == 1 and apart.within > 0.9 > 0.3 > apart.between
+    crossed = meanings.separation(vectors, ["a", "b", "a", "b"])
+    assert crossed.right == 0 and "hardly tell" in meanings.found(crossed, crossed, "it", 4)
+    assert "two vectors or more" in meanings.found(crossed, apart, "it", 4)
+
+
+def test_a_sentence_of_the_scenes_is_decided_by_its_end_and_half_are_kept_back():
+    learnt, apart = meanings.sentences(1, 5)
+    assert len(apart) == 10 and not {s.text for s in apart} & set(meanings.text(1, 5))
+    starts = {
+        meaning: {s.text.split(" bank ")[0] for s in learnt if s.meaning == meaning} for meaning in ("river", "money")
+    }
+    assert starts["river"] == starts["money"]
 
 
 def test_mask_in_small():

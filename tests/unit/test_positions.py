@@ -13,11 +13,21 @@ from kente.models.transformer import Transformer
 from kente.nn.attention import SelfAttention
 from kente.nn.masks import padding_mask
 from kente.nn.past import no_past, open_column
-from kente.nn.positions import Alibi, Relative, Rotary, Sinusoid, alibi_slopes, sinusoid
+from kente.nn.positions import (
+    Alibi,
+    Relative,
+    RelativeSinusoid,
+    Rotary,
+    Sinusoid,
+    alibi_slopes,
+    sinusoid,
+    sinusoid_fairseq,
+    sinusoid_halves,
+)
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, relative_distance=3)
-SCHEMES = ["sinusoid", "learned", "rotary", "relative", "alibi"]
-INSIDE = ["rotary", "relative", "alibi"]
+SCHEMES = ["sinusoid", "learned", "rotary", "relative", "alibi", "xl"]
+INSIDE = ["rotary", "relative", "alibi", "xl"]
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
 
@@ -30,7 +40,8 @@ def attention_with(positions, dropout=0.0):
     """Self-attention of width 16 in 2 heads, with the part that knows positions."""
     torch.manual_seed(0)
     turn = Rotary(8) if positions == "rotary" else None
-    meet = {"relative": lambda: Relative(3, 8), "alibi": lambda: Alibi(2)}.get(positions)
+    inside = {"relative": lambda: Relative(3, 8), "alibi": lambda: Alibi(2), "xl": lambda: RelativeSinusoid(16, 2)}
+    meet = inside.get(positions)
     layer = SelfAttention(16, 2, dropout, turn, meet()) if meet else SelfAttention(16, 2, dropout, turn)
     return layer.eval()
 
@@ -185,6 +196,43 @@ def test_alibi_takes_the_distance_from_the_score(causal):
     torch.testing.assert_close(head_zero(layer, x, causal=causal), expected, **CLOSE)
 
 
+@pytest.mark.parametrize("length", [6, 11], ids=["few queries", "many"])
+@pytest.mark.parametrize("causal", [False, True])
+@torch.inference_mode()
+def test_transformer_xl_scores_words_and_distances_each_with_a_bias(causal, length):
+    """Dai et al. (2019), section 3.3: (q + u) . k_j + (q + v) . W r_{i-j}, the code of a distance being a sinusoid's."""
+    layer, x = attention_with("xl"), torch.randn(1, length, 16)
+    meet = layer.meet
+    meet.any_word.normal_()
+    meet.any_distance.normal_()
+    queries, keys, values = projections(layer, x)
+    u, v, matrix = meet.any_word[0, 0], meet.any_distance[0, 0], meet.distance.weight[:8]
+
+    def code(distance):
+        angles = [distance / 10_000 ** (2 * i / 16) for i in range(8)]
+        return torch.tensor([f(angle) for angle in angles for f in (math.sin, math.cos)])
+
+    def score(i, j):
+        return float((queries[i] + u) @ keys[j] + (queries[i] + v) @ matrix @ code(i - j)) / math.sqrt(8)
+
+    scores = [[(score(i, j), j) for j in range(i + 1 if causal else length)] for i in range(length)]
+    expected = written_out(scores, [values] * length)
+    torch.testing.assert_close(head_zero(layer, x, causal=causal), expected, **CLOSE)
+
+
+@torch.inference_mode()
+def test_transformer_xl_knows_distances_that_no_table_held_yet():
+    """A word 600 places behind is scored by its distance, whether the sentence is read in one go or word by word."""
+    layer, x = attention_with("xl"), torch.randn(1, 600, 16)
+    read, _ = layer(x, causal=True)
+    fresh = attention_with("xl")
+    past, kin = no_past(1, torch.empty(1, 2, 0, 8)), torch.empty(1, 0, dtype=torch.bool)
+    for place in range(600):
+        past, kin, column = open_column(past, kin)
+        step = fresh.step(x[:, place], past.layers[0], column)
+    torch.testing.assert_close(step, read[:, -1], **CLOSE)
+
+
 def test_alibi_slopes_are_the_papers():
     """8 heads: 1/2 .. 1/256; 16 heads: 2^-0.5, 2^-1 .. 2^-8; 12 heads: the 8, then those between them from the steepest on."""
     eight = [2.0**-h for h in range(1, 9)]
@@ -278,3 +326,31 @@ def test_each_layer_has_relative_vectors_of_its_own_and_alibi_has_nothing_to_sav
         for table in ("keys", "values")
     }
     assert model_with("alibi").state_dict().keys() == model_with("none").state_dict().keys()
+
+
+# --- as other programs write sinusoids ---
+
+
+def test_halves_are_the_papers_numbers_with_sines_before_cosines():
+    code = sinusoid_halves(7, 8)
+    for place in range(7):
+        for i in range(4):
+            angle = place / 10_000 ** (2 * i / 8)
+            assert code[place, i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert code[place, 4 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_fairseqs_waves_begin_at_place_two_and_reach_ten_thousand():
+    code = sinusoid_fairseq(7, 8)
+    for place in range(7):
+        for i in range(4):
+            angle = (place + 2) * math.exp(-i * math.log(10_000) / 3)
+            assert code[place, i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert code[place, 4 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+@pytest.mark.parametrize("code", [sinusoid_halves, sinusoid_fairseq])
+def test_a_table_that_grows_keeps_what_it_said(code):
+    positions, x = Sinusoid(8, code), torch.zeros(1, 300, 8)
+    torch.testing.assert_close(positions(x)[0, :5], code(5, 8))
+    torch.testing.assert_close(positions(x[:, :1], torch.tensor([[299]]))[0, 0], code(300, 8)[299])

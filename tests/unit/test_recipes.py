@@ -14,7 +14,7 @@ VOCABULARY = 4000
 ROAD = [
     "rnn", "lstm", "gru", "minimal-gate", "gru-attention", "lstm-attention", "bilinear", "dot", "gnmt", "lstmn", "conv",
     "transformer", "transformer-none", "transformer-learned", "transformer-rotary", "transformer-relative",
-    "transformer-alibi",
+    "transformer-alibi", "transformer-window", "transformer-memory", "transformer-linear", "transformer-reversible",
 ]  # fmt: skip
 """What `kente compare` puts side by side."""
 
@@ -39,6 +39,15 @@ def test_models_that_are_compared_have_close_parameter_counts(name):
     _, transformer = built("transformer")
     _, model = built(name)
     assert parameter_count(model) == pytest.approx(parameter_count(transformer), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rnn-language", "gru-language", "lstm-language", "language-window", "language-memory", "language-linear"],
+)
+def test_language_models_that_are_compared_have_close_parameter_counts(name):
+    sizes = [parameter_count(built(recipe)[1]) for recipe in ("language", name)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
 
 
 def test_experts_have_more_weights_but_the_same_work():

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from kente.config import TokenizerConfig
 from kente.data import store as module
 from kente.data.pieces import Symbols
-from kente.data.store import Store
+from kente.data.store import Store, together
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
 from kente.errors import CorpusError, RunError
@@ -45,6 +45,13 @@ def test_ids_come_back_in_order(tmp_path: Path, tokenizers: Tokenizers, monkeypa
     assert not store.has_text
     with pytest.raises(RunError, match="this store holds no text"):
         store.sides[0].sentence(0)
+
+
+def test_several_stores_are_read_as_one(tmp_path: Path):
+    parts = [PAIRS[:100], PAIRS[100:130], PAIRS[130:300]]
+    stores = [Store.build(tmp_path / str(n), iter(part), CHARACTERS, max_length=100) for n, part in enumerate(parts)]
+    assert content(together(stores)) == [pair for store in stores for pair in content(store)]
+    assert together(stores[:1]) is stores[0]
 
 
 @given(texts=st.lists(st.tuples(st.text("ab é日\n"), st.text("ab é日\n")), min_size=1, max_size=30))

@@ -399,7 +399,8 @@ def test_every_changed_byte_is_noticed(tmp_path: Path):
         (lambda folder: (folder / "tokenizer.json").write_text("{"), "is not a tokenizer description"),
         (lambda folder: (folder / "tokenizer.json").write_text("[]"), "is not a tokenizer description"),
         (lambda folder: edit(folder, format=2), "has format 2, this version of kente reads format 1"),
-        (lambda folder: edit(folder, kind="wordpiece"), "kind 'wordpiece'"),
+        (lambda folder: edit(folder, kind="syllables"), "kind 'syllables'"),
+        (lambda folder: edit(folder, kind="wordpiece"), "joint.model is not a file of a wordpiece tokenizer"),
         (lambda folder: edit(folder, files={"../joint.model": ""}), r"\.\./joint.model"),
     ],
 )

@@ -300,7 +300,7 @@ def report(
     budgets = sorted({run.config.train.minutes for run in opened})
     budget = " and ".join(f"{m:g} minutes" if m else "until validation stopped improving" for m in budgets)
     requests = [json.loads((run.path / REQUEST).read_bytes())["data"] for run in opened]
-    corpora = sorted({Path(r.get("source") or r["pairs"]).name for r in requests})
+    corpora = sorted({Path(r.get("source") or r["pairs"]).name if r else "unknown (imported)" for r in requests})
     return compare_runs(
         Path(out),
         dict(zip(names, (run.path for run in opened), strict=True)),

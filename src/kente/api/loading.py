@@ -21,6 +21,7 @@ from kente.decode.translator import Translation, Translator
 from kente.errors import RunError, UsageError
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run
+from kente.train.kinds import require
 
 if TYPE_CHECKING:
     from kente.data.shortlist import Shortlist
@@ -43,12 +44,13 @@ def load(
     `settings` are those of the [decode] section, such as beam=1, length_penalty=0.6 or engine="torch".
     """
     count = thread_count(threads)
-    opened = Run.open(run)
+    opened = require(Run.open(run), "translating", "translation")
     decode = apply(
         opened.config, {"decode": {name: value for name, value in settings.items() if value is not None}}
     ).decode
     checkpoint = opened.chosen(reporter)
-    tokenizers = opened.tokenizers(checkpoint)
+    tokenizers = opened.tokenizers(checkpoint).speaking(decode.source_language, decode.target_language)
+    require_languages(opened, tokenizers)
     shortlist = shortlist_of(opened, tokenizers, decode, reporter)
 
     @functools.cache
@@ -64,6 +66,16 @@ def load(
     folders = EngineFolders(opened, checkpoint, tokenizers, shortlist or offered_shortlist(opened, tokenizers, decode))
     engine = _engine(opened, folders, decode, device, count, in_torch, reporter)
     return translator_with(engine, opened, tokenizers, decode)
+
+
+def require_languages(run: Run, tokenizers: Tokenizers) -> None:
+    """A model of many languages must be told which."""
+    known = tokenizers.languages
+    if known and not any(tokenizers.marks):
+        raise UsageError(
+            f"{run.path} translates between {len(known)} languages; say which: --from and --to, or decode.source_language and "
+            f"decode.target_language. It has {', '.join(known[:12])}{' ...' if len(known) > 12 else ''}"
+        )
 
 
 def shortlist_of(

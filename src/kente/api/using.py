@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from kente.data.corpus import read_lines
 from kente.decode.translator import Translator
 from kente.errors import ConfigError, CorpusError, RunError
 from kente.measure.scores import Evaluation, evaluate_texts
-from kente.models.build import build
+from kente.models.build import build_for
 from kente.models.summary import Summary, parameter_count, summarise
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, environment, weights_sha256
 from kente.train.budget import automatic
+from kente.train.kinds import kind_of
 from kente.train.objectives import mean_loss
 
 TOGETHER = 1024
@@ -38,11 +40,15 @@ def evaluate(
     tokenize: str = "13a",
     lowercase: bool = False,
     limit: int | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
     device: str = "auto",
     threads: int | None = None,
     reporter: Reporter = SILENT,
 ) -> Evaluation:
-    """Translate a test set and score it: BLEU, chrF++ and TER with signatures and intervals, loss and perplexity."""
+    """Translate a test set and score it: BLEU, chrF++ and TER with signatures and intervals, loss and perplexity.
+
+    `languages`, for a model of many, are those of source and reference.
+    """
     sources, references = list(read_lines(source)), list(read_lines(reference))
     if len(sources) != len(references):
         raise CorpusError(
@@ -51,7 +57,8 @@ def evaluate(
     if not sources:
         raise CorpusError(f"{source} is empty: nothing to translate")
     sources, references = sources[:limit], references[:limit]
-    translator = load(run, device=device, threads=threads, reporter=reporter, beam=beam, engine=engine)
+    how: dict[str, Any] = {"device": device, "threads": threads, "reporter": reporter, "beam": beam, "engine": engine}
+    translator = load(run, **how, source_language=languages[0], target_language=languages[1])
     texts = []
     for begin in range(0, len(sources), TOGETHER):
         window = sources[begin : begin + TOGETHER]
@@ -70,8 +77,8 @@ def _reference_loss(translator: Translator, sources: list[str], references: list
     encoded = [
         (source, target)
         for one, other in zip(sources, references, strict=True)
-        if 0 < len(source := translator.tokenizers.source.encode(one)) < limit
-        and 0 < len(target := translator.tokenizers.target.encode(other)) < limit
+        if 0 < len(source := translator.tokenizers.encode_source(one)) < limit
+        and 0 < len(target := translator.tokenizers.encode_target(other)) < limit
     ]
     encoded.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
     batches: list[Batch] = [
@@ -107,12 +114,17 @@ def summary(run_or_recipe: Path | str) -> Summary:
         title = f"recipe {Path(run_or_recipe).stem} (vocabulary {size:,}{assumed})"
         sizes = (size, size)
     else:
-        tokenizers, config = run.tokenizers(), run.config
-        sizes = tokenizers.source.size, tokenizers.target.size
+        config, sizes = run.config, run.vocabularies(run.latest(groups=()))
         title = f"run {run.path.name} (vocabulary {sizes[1]:,})"
     with torch.device("meta"):
-        model = build(config.model, *sizes, joint=config.tokenizer.joint)
+        model = build_for(config, *sizes)
     return summarise(model, title)
+
+
+def imported_from(run: Run) -> dict[str, Any]:
+    """What a run that was imported was called where it came from."""
+    name = run.request().get("imported")
+    return {"imported_from": name} if name else {}
 
 
 def info(run: Path | str | None = None) -> dict[str, Any]:
@@ -121,12 +133,24 @@ def info(run: Path | str | None = None) -> dict[str, Any]:
         return environment()
     opened = Run.open(run)
     latest, best = opened.latest(), opened.best(groups=("model", "average"))
-    facts: dict[str, Any] = {"run": str(opened.path), "step": latest.step if latest else 0}
+    facts: dict[str, Any] = {
+        "run": str(opened.path),
+        "what": kind_of(opened).name,
+        "task": opened.config.train.task,
+        "step": latest.step if latest else 0,
+        **imported_from(opened),
+    }
     if latest is None or best is None:
         return facts | {"parameters": None, "weights_sha256": None, "best": None}
+    prepared = opened.path / "prepared.json"
+    if prepared.exists():
+        known = json.loads(prepared.read_bytes())
+        facts |= {name: known[name] for name in ("begun_from", "adapted_from") if name in known}
     weights = latest.load("model")
     plan = latest.state["plan"]
-    engine, because = engine_of(opened)
+    if opened.config.train.task == "translation":
+        engine, because = engine_of(opened)
+        facts |= {"engine": engine, "engine_because": because}
     return facts | {
         "planned_updates": plan["total"],
         "finished": latest.step >= plan["total"],
@@ -135,9 +159,7 @@ def info(run: Path | str | None = None) -> dict[str, Any]:
         "weights_sha256": weights_sha256(weights),
         "best": {"step": best.step, "score": dataclasses.asdict(best.score) if best.score else None},
         "translates_with": "averaged weights" if best.has("average") else "weights",
-        "engine": engine,
-        "engine_because": because,
-        "vocabulary": opened.tokenizers(latest).target.size,
+        "vocabulary": opened.vocabularies(latest)[1] or None,
         "checkpoints": [checkpoint.step for checkpoint in opened.checkpoints()],
         "versions": latest.manifest["versions"],
         "threads": latest.manifest["threads"],

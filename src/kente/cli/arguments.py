@@ -130,6 +130,22 @@ def corpus_of(arguments: argparse.Namespace, prefix: str = "") -> Data | None:
     return Data(source, target, pairs, arguments.fields if pairs else None, None if prefix else codes)
 
 
+def more_pairs_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--also", nargs="+", type=Path, default=[], metavar="F",
+        help="more pairs to train on (.tsv, .jsonl), such as those of `kente augment`; none of them is held out",
+    )  # fmt: skip
+
+
+def more_pairs(arguments: argparse.Namespace) -> list[Data]:
+    """The files that --also names."""
+    if not arguments.also:
+        return []
+    from kente.api import Data
+
+    return [Data(pairs=path, fields=arguments.fields) for path in arguments.also]
+
+
 def training_corpus(arguments: argparse.Namespace) -> Data:
     data = corpus_of(arguments)
     if data is None:
@@ -143,6 +159,12 @@ def engine_option(parser: Parser) -> None:
         choices=("auto", "torch", "ctranslate2"),
         help="what searches: torch carries every model, ctranslate2 most Transformers (default: whichever is faster)",
     )
+
+
+def language_options(parser: Parser) -> None:
+    """For models of many languages."""
+    for option, name, what in (("--from", "source", "the text is in"), ("--to", "target", "to translate into")):
+        parser.add_argument(option, dest=f"{name}_language", metavar="L", help=f"models of many languages: {what}")
 
 
 def tokenize_options(parser: Parser, *, lowercase: bool = True) -> None:

@@ -7,9 +7,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TypeVar
 
 from kente import __version__
-from kente.cli.commands import COMMANDS
+from kente.cli.commands import COMMANDS, GROUPS, Family
 from kente.cli.terminal import Terminal
 from kente.errors import KenteError, UsageError
 
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str], terminal: Terminal) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         if len(arguments) > 1 and arguments[1] in COMMANDS:
-            arguments = [arguments[1], "--help"]
+            arguments = [*arguments[1:], "--help"]
         else:
             print(_overview())
             return 0
@@ -78,24 +79,42 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         print(f"kente {__version__}")
         return 0
     name, *rest = arguments
-    if name not in COMMANDS:
-        kind = "option" if name.startswith("-") else "command"
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-        raise UsageError(f"no {kind} called {name}; {hint}")
-    command = COMMANDS[name]
+    command = _find(name, COMMANDS)
+    if isinstance(command, Family):
+        if not rest or rest[0] in ("-h", "--help", "help"):
+            print(command.overview(name))
+            return 0
+        verb, *rest = rest
+        name, command = f"{name} {verb}", _find(verb, command.commands, f"{name} ")
     try:
         return command.run(command.parser(name).read(rest), terminal)
     finally:
         terminal.finish()
 
 
+Found = TypeVar("Found")
+
+
+def _find(name: str, commands: dict[str, Found], before: str = "") -> Found:
+    """What a word names, or the error that says which words there are."""
+    if name not in commands:
+        kind = "option" if name.startswith("-") else "command"
+        near = difflib.get_close_matches(name, commands, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
+        raise UsageError(f"no {kind} called {before}{name}; {hint}")
+    return commands[name]
+
+
 def _overview() -> str:
-    commands = "\n".join(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items())
+    commands = "\n".join(
+        f"{heading}:\n"
+        + "\n".join(f"  {name:<10} {command.summary}" for name, command in COMMANDS.items() if command.group == group)
+        for group, heading in GROUPS.items()
+    )
     return (
         "Kente makes translators from two text files, on the machine you have.\n\n"
         "usage: kente COMMAND [OPTIONS]          kente COMMAND --help          kente --version\n\n"
-        f"commands:\n{commands}\n\n"
+        f"{commands}\n\n"
         "first steps:\n"
         "  kente demo\n"
         "  kente check --source train.en --target train.tw\n"

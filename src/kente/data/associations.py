@@ -148,5 +148,14 @@ def _strongest(a: Ids, b: Ids, weight: NDArray[Any], size: int, width: int) -> T
     directions = torch.randn(size, 2 * (width + SPARE), generator=torch.Generator().manual_seed(0))
     for _ in range(2 * ROUNDS):
         directions = torch.linalg.qr(matrix @ directions).Q
-    values, turns = torch.linalg.eigh(directions.mT @ (matrix @ directions))  # smallest first
+    values, turns = _eigenvectors(directions.mT @ (matrix @ directions))
     return (directions @ turns[:, -width:]) * values[-width:].clamp_min(0).sqrt()
+
+
+def _eigenvectors(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues of a symmetric matrix, the smallest first, and their vectors."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except torch.linalg.LinAlgError:  # of a corpus with few words nearly all directions are nothing but rounding
+        values, vectors = (found.float() for found in torch.linalg.eigh(matrix.double()))
+    return values, vectors

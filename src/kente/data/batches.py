@@ -12,7 +12,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -27,9 +27,55 @@ from kente.errors import CorpusError
 Rows = NDArray[np.int64]
 
 
+class Reading(Protocol):
+    """What the trainer asks of a batch, whatever is in it; what is in it is between the objective and the model."""
+
+    @property
+    def rows(self) -> Rows:
+        """Which parts of the corpus it holds: noted where an update goes wrong."""
+        ...
+
+    @property
+    def target_tokens(self) -> int:
+        """What the loss is a mean over: predictions asked for."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read, for tokens a second."""
+        ...
+
+    @property
+    def work(self) -> int:
+        """Tokens that pass through most of the network: whether it is worth cutting into shares."""
+        ...
+
+    def shares(self, count: int) -> Sequence[Self]:
+        """Cut into at most so many, whose losses add up to that of the whole."""
+        ...
+
+    def to(self, device: torch.device | str) -> Self: ...
+
+
+class Feed(Protocol):
+    """What the trainer reads: an endless sequence, every batch a function of its number. `Batches`, `Blocks`."""
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        ...
+
+    def batch(self, step: int) -> Any:
+        """A `Reading`, such as `Batch`."""
+        ...
+
+
 @dataclass
 class Batch:
-    """Pairs side by side, padded with PAD. Masks are True where a token stands, EOS included."""
+    """Pairs side by side, padded with PAD. Masks are True where a token stands, EOS included.
+
+    Of one text alone: where it goes on, the source has no columns; where its gaps are filled, `target_input` has none,
+    `target_output` is the text as it was and `target_mask` says where to guess.
+    """
 
     source: Tensor  # (B, S) ids + EOS
     source_mask: Tensor  # (B, S)
@@ -43,6 +89,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def tokens(self) -> int:
+        return self.source_tokens + self.target_tokens if self.target_input.shape[1] else self.source_tokens
+
+    @property
+    def work(self) -> int:
+        return self.target_tokens if self.target_input.shape[1] else self.source_tokens
+
     def shares(self, count: int) -> list[Batch]:
         """The batch cut into so many, of equally many pairs or one fewer, no wider than its own pairs need."""
         if count == 1:
@@ -52,8 +106,7 @@ class Batch:
 
     def _part(self, start: int, end: int) -> Batch:
         source_mask, target_mask = self.source_mask[start:end], self.target_mask[start:end]
-        source_lengths, target_lengths = source_mask.sum(1), target_mask.sum(1)
-        source_width, target_width = int(source_lengths.max()), int(target_lengths.max())
+        source_width, target_width = _width(source_mask), _width(target_mask)
         return Batch(
             self.source[start:end, :source_width],
             source_mask[:, :source_width],
@@ -61,13 +114,19 @@ class Batch:
             self.target_output[start:end, :target_width],
             target_mask[:, :target_width],
             self.rows[start:end],
-            int(source_lengths.sum()),
-            int(target_lengths.sum()),
+            int(source_mask.sum()),
+            int(target_mask.sum()),
         )
 
     def to(self, device: torch.device | str) -> Batch:
         moved = {name: getattr(self, name).to(device, non_blocking=True) for name in _TENSORS}
         return replace(self, **moved)
+
+
+def _width(mask: Tensor) -> int:
+    """Columns up to the last that any row needs."""
+    needed = mask.any(0).nonzero()
+    return int(needed[-1]) + 1 if len(needed) else 0
 
 
 _TENSORS = ("source", "source_mask", "target_input", "target_output", "target_mask")
@@ -126,12 +185,18 @@ def _gather(side: Side, rows: Rows) -> tuple[NDArray[Any], Rows]:
 
 
 def _gather_sampled(
-    side: Side, rows: Rows, tokenizer: Tokenizer, amount: float, limit: int, rng: np.random.Generator
+    side: Side,
+    rows: Rows,
+    tokenizer: Tokenizer,
+    marks: tuple[int, ...],
+    amount: float,
+    limit: int,
+    rng: np.random.Generator,
 ) -> tuple[NDArray[Any], Rows]:
     """Like _gather, with words cut anew; the few sentences that would then be longer than `limit`, EOS included, stay as they are stored."""
     sentences = []
     for row in rows.tolist():
-        ids = tokenizer.encode_sampled(side.sentence(row), amount, rng)
+        ids = [*marks, *tokenizer.encode_sampled(side.sentence(row), amount, rng)]
         sentences.append(ids if len(ids) < limit else side[row].tolist())
     return _flatten(sentences)
 
@@ -270,8 +335,11 @@ class Batches:
             return _assemble(_gather(self.store.sides[0], rows), _gather(self.store.sides[1], rows), rows)
         rng = np.random.default_rng([self.seed, step, 1])
         limit = min(self.tokens // len(rows), self.max_length)
-        both = zip(self.store.sides, (self._tokenizers.source, self._tokenizers.target), strict=True)
-        source, target = (_gather_sampled(side, rows, tokenizer, self.sampling, limit, rng) for side, tokenizer in both)
+        tokenizers = (self._tokenizers.source, self._tokenizers.target)
+        source, target = (
+            _gather_sampled(side, rows, tokenizer, marks, self.sampling, limit, rng)
+            for side, tokenizer, marks in zip(self.store.sides, tokenizers, self._tokenizers.marks, strict=True)
+        )
         return _assemble(source, target, rows)
 
 
@@ -283,12 +351,12 @@ def validation_batches(store: Store, tokens: int) -> Iterator[Batch]:
         yield _assemble(_gather(store.sides[0], rows), _gather(store.sides[1], rows), rows)
 
 
-def prefetch(batches: Batches, start: int, ahead: int = 4) -> Generator[Batch]:
+def prefetch(batches: Feed, start: int, ahead: int = 4) -> Generator[Any]:
     """batch(start), batch(start + 1), ... made in a thread while earlier ones are used. Close the iterator to end the thread."""
-    ready: queue.Queue[Batch | BaseException] = queue.Queue(maxsize=ahead)
+    ready: queue.Queue[Any] = queue.Queue(maxsize=ahead)
     stop = threading.Event()
 
-    def offer(item: Batch | BaseException) -> None:
+    def offer(item: Any) -> None:
         while not stop.is_set():
             try:
                 return ready.put(item, timeout=0.1)

@@ -14,6 +14,7 @@ from kente.config import CleaningConfig
 from kente.data.corpus import Pair, shorten
 from kente.data.keys import Keys, Seen, composed, contains, sentence_keys, text_keys
 from kente.data.scripts import UNSPACED, count_scripts, dominant_script, mostly_in
+from kente.data.tags import untagged
 
 EMPTY, CONTROL, TOO_LONG, RATIO, IDENTICAL, SCRIPT, DUPLICATE, IN_VALIDATION = REASONS = (
     "empty",
@@ -156,7 +157,7 @@ class Cleaner:
                 if not new:
                     reasons[place] = DUPLICATE
         if self._exclude is not None and left:
-            known = contains(self._exclude, sentence_keys(batch[place].source for place in left))
+            known = contains(self._exclude, sentence_keys(untagged(batch[place].source) for place in left))
             for place, held_out in zip(left, known, strict=True):
                 if held_out:
                     reasons[place] = IN_VALIDATION

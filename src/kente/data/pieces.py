@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 import sentencepiece
+from numpy.typing import NDArray
 
 from kente.data.sampling import SPACE, Ids, MergeDropout, SubwordSampling, WordSampler
 
@@ -42,6 +43,8 @@ class Tokenizer(ABC):
     kind: str
     suffix: str
     """Ending of the file that `to_bytes` fills."""
+    spells_lines = False
+    """Whether the end of a line is spelled like any other text. Where it is not, EOS stands for it in running text."""
 
     def __init__(self, normalisation: Normalisation) -> None:
         self.normalisation: Normalisation = normalisation
@@ -65,6 +68,21 @@ class Tokenizer(ABC):
     def spells_everything(self) -> bool:
         """Whether no text becomes UNK, so that a model never learns to write it."""
         return False
+
+    @property
+    def mask(self) -> int:
+        """The id that hides a word which is to be guessed: to a reader, a hidden word is an unknown one."""
+        return UNK
+
+    @abstractmethod
+    def goes_on(self, piece: str) -> bool:
+        """Whether a piece carries on the word before it."""
+
+    def continuing(self) -> NDArray[np.bool_]:
+        """(size,) which ids carry on the word before them; special ones never do."""
+        special = len(SPECIALS)
+        own = [self.goes_on(piece) for piece in self.pieces(range(special, self.size))]
+        return np.array([False] * special + own)
 
     @property
     @abstractmethod
@@ -107,6 +125,7 @@ class Symbols(Tokenizer):
     """A plain list of characters or words. Words are what stands between single spaces, so two spaces hold an empty word."""
 
     suffix = ".json"
+    kind: Literal["characters", "words"]
 
     def __init__(
         self, kind: Literal["characters", "words"], symbols: Sequence[str], normalisation: Normalisation
@@ -116,6 +135,10 @@ class Symbols(Tokenizer):
         self.symbols = list(symbols)
         self._glue = " " if kind == "words" else ""
         self._ids = {symbol: number for number, symbol in enumerate(self.symbols, start=len(SPECIALS))}
+
+    def with_symbols(self, more: Sequence[str]) -> Symbols:
+        """The same with more symbols behind those there are."""
+        return Symbols(self.kind, [*self.symbols, *more], self.normalisation)
 
     @property
     def size(self) -> int:
@@ -136,6 +159,9 @@ class Symbols(Tokenizer):
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [SPECIALS[i] if i <= EOS else self.symbols[int(i) - len(SPECIALS)] for i in ids]
+
+    def goes_on(self, piece: str) -> bool:
+        return self.kind == "characters" and not piece.isspace()
 
     def to_bytes(self) -> bytes:
         return (json.dumps(self.symbols, ensure_ascii=False, indent=0) + "\n").encode()
@@ -166,6 +192,7 @@ class Subwords(Tokenizer):
     """A sentencepiece model, unigram or bpe."""
 
     suffix = ".model"
+    kind: Literal["unigram", "bpe"]
     candidates = 32  # cuts of a word considered in sampling
     longest_sampled = 64  # characters; what is longer is no word and would take long
 
@@ -204,6 +231,19 @@ class Subwords(Tokenizer):
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def goes_on(self, piece: str) -> bool:
+        return not piece.startswith(SPACE)
+
+    def with_model(self, model: bytes) -> Subwords:
+        """The same kind of tokenizer by another model."""
+        return Subwords(self.kind, model, self.normalisation)
+
+    def learned(self) -> dict[str, float]:
+        """The pieces that were learned, special ones and bytes aside, with their scores: the higher, the sooner one is used."""
+        processor = self._processor
+        own = (i for i in range(len(SPECIALS), self.size) if not processor.is_byte(i))
+        return {processor.id_to_piece(i): processor.get_score(i) for i in own}
 
     def to_bytes(self) -> bytes:
         return self._model

@@ -7,10 +7,11 @@ and `source.text.offsets` hold the normalised sentences too, for batches that cu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -90,42 +91,45 @@ class Store:
         reporter: Reporter = SILENT,
     ) -> Store:
         """Encode `pairs` into `folder`, replacing a store already there. `max_length` counts the end-of-sentence mark."""
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        try:
+        with whole_folder(folder) as unfinished:
             meta = _write(unfinished, pairs, tokenizers, max_length, text, threads, reporter)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
-        meta |= {"tokenizer_sha256": tokenizers.sha256, "config_sha256": config_sha256, "max_length": max_length}
-        with open(unfinished / "meta.json", "wb") as file:
-            file.write((json.dumps(meta, indent=2) + "\n").encode())
-            _settle(file)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(unfinished, folder)
-        sync_folder(folder.parent)
+            meta |= {"tokenizer_sha256": tokenizers.sha256, "config_sha256": config_sha256, "max_length": max_length}
+            write_meta(unfinished, meta)
         return cls.open(folder, tokenizers.sha256)
 
     @classmethod
     def open(cls, folder: Path, tokenizer_sha256: str | None = None) -> Store:
         """Map a store; refused when it is not whole, or when its ids come from another tokenizer than the one named."""
-        meta = _read_meta(folder)
-        if tokenizer_sha256 is not None and meta["tokenizer_sha256"] != tokenizer_sha256:
-            raise RunError(
-                f"the ids in {folder} were made with tokenizer {meta['tokenizer_sha256'][:12]}, not with {tokenizer_sha256[:12]}; "
-                "prepare the corpus again with the tokenizer in use"
-            )
+        meta = read_meta(folder, "pairs", tokenizer_sha256)
         sides = []
         for name in SIDES:
             about = meta[name]
-            ids = _map(folder / f"{name}.ids", about["type"], about["tokens"])
-            side = Side(ids, _map(folder / f"{name}.offsets", "int64", meta["pairs"] + 1))
+            ids = map_array(folder / f"{name}.ids", about["type"], about["tokens"])
+            side = Side(ids, map_array(folder / f"{name}.offsets", "int64", meta["pairs"] + 1))
             if meta["text"]:
-                side.text = _map(folder / f"{name}.text", "uint8", about["bytes"])
-                side.text_offsets = _map(folder / f"{name}.text.offsets", "int64", meta["pairs"] + 1)
+                side.text = map_array(folder / f"{name}.text", "uint8", about["bytes"])
+                side.text_offsets = map_array(folder / f"{name}.text.offsets", "int64", meta["pairs"] + 1)
             sides.append(side)
         return cls(folder, (sides[0], sides[1]), meta)
+
+
+def together(stores: Sequence[Store]) -> Store:
+    """Several stores of the same tokenizers as one, in memory where there is more than one."""
+    first, *others = stores
+    if not others:
+        return first
+    sides = []
+    for place in (0, 1):
+        parts = [store.sides[place] for store in stores]
+        begins = np.cumsum([0, *(part.offsets[-1] for part in parts)])
+        offsets = [part.offsets[1:] + begin for part, begin in zip(parts, begins, strict=False)]
+        sides.append(Side(np.concatenate([part.ids for part in parts]), np.concatenate([[0], *offsets])))
+    return Store(first.folder, (sides[0], sides[1]), first.meta | {"pairs": sum(map(len, stores)), "text": False})
+
+
+def id_type(tokenizer: Tokenizer) -> np.dtype[Any]:
+    """The smallest type that holds every id."""
+    return np.dtype(np.uint16 if tokenizer.size <= 65_536 else np.uint32)
 
 
 class _SideWriter:
@@ -133,7 +137,7 @@ class _SideWriter:
 
     def __init__(self, folder: Path, name: str, tokenizer: Tokenizer, text: bool) -> None:
         self.tokenizer = tokenizer
-        self.type = np.dtype(np.uint16 if tokenizer.size <= 65_536 else np.uint32)
+        self.type = id_type(tokenizer)
         self.tokens = self.bytes = 0
         self._files: dict[str, BinaryIO] = {}
         for ending in ("ids", "offsets", *(("text", "text.offsets") if text else ())):
@@ -156,7 +160,7 @@ class _SideWriter:
 
     def settle(self) -> None:
         for file in self._files.values():
-            _settle(file)
+            settle(file)
 
     def close(self) -> None:
         for file in self._files.values():
@@ -181,6 +185,7 @@ def _write(
         for name, side in zip(SIDES, (tokenizers.source, tokenizers.target), strict=True)
     ]
     dropped = {"too long": 0, "empty": 0}
+    most = [max_length - len(marks) for marks in tokenizers.marks]
     read = kept = 0
     try:
         for chunk in _chunks(pairs):
@@ -190,12 +195,13 @@ def _write(
             for row, (source, target) in enumerate(zip(*ids, strict=True)):
                 if not source or not target:
                     dropped["empty"] += 1
-                elif len(source) >= max_length or len(target) >= max_length:
+                elif len(source) >= most[0] or len(target) >= most[1]:
                     dropped["too long"] += 1
                 else:
                     rows.append(row)
-            for writer, sentences, lines in zip(writers, ids, texts, strict=True):
-                writer.add([sentences[row] for row in rows], [lines[row] for row in rows] if text else [])
+            for writer, sentences, lines, marks in zip(writers, ids, texts, tokenizers.marks, strict=True):
+                chosen = [[*marks, *sentences[row]] if marks else sentences[row] for row in rows]
+                writer.add(chosen, [lines[row] for row in rows] if text else [])
             read, kept = read + len(chunk), kept + len(rows)
             reporter.progress("encoding", read)
         reporter.finish()
@@ -221,16 +227,40 @@ def _chunks(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
         yield chunk
 
 
-def _settle(file: BinaryIO) -> None:
+def settle(file: BinaryIO) -> None:
+    """Bring a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
-def _read_meta(folder: Path) -> dict[str, Any]:
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which then takes the place of `folder`: whole, or not at all."""
+    unfinished = folder.with_name(folder.name + ".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(unfinished, folder)
+    sync_folder(folder.parent)
+
+
+def write_meta(folder: Path, meta: dict[str, Any]) -> None:
+    with open(folder / "meta.json", "wb") as file:
+        file.write((json.dumps(meta, indent=2) + "\n").encode())
+        settle(file)
+
+
+def read_meta(folder: Path, counted: str, tokenizer_sha256: str | None = None) -> dict[str, Any]:
+    """What `write_meta` wrote: of a store of this kind, `counted` being what it counts, and of ids made with the tokenizer named."""
     path = folder / "meta.json"
     try:
         meta = json.loads(path.read_bytes())
-        version, _, _ = meta["format"], meta["tokenizer_sha256"], meta["pairs"]
+        version, made_with, _ = meta["format"], meta["tokenizer_sha256"], meta[counted]
     except FileNotFoundError as error:
         raise RunError(f"{folder} holds no prepared corpus (no meta.json); prepare it again") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -239,10 +269,16 @@ def _read_meta(folder: Path) -> dict[str, Any]:
         raise RunError(
             f"{path} has format {version}, this version of kente reads format {FORMAT}; prepare the corpus again"
         )
+    if tokenizer_sha256 is not None and made_with != tokenizer_sha256:
+        raise RunError(
+            f"the ids in {folder} were made with tokenizer {made_with[:12]}, not with {tokenizer_sha256[:12]}; "
+            "prepare the corpus again with the tokenizer in use"
+        )
     return dict(meta)
 
 
-def _map(path: Path, kind: str, count: int) -> NDArray[Any]:
+def map_array(path: Path, kind: str, count: int) -> NDArray[Any]:
+    """A file of so many numbers of a kind, memory-mapped."""
     wanted = np.dtype(kind).itemsize * count
     try:
         seen = path.stat().st_size

@@ -12,7 +12,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from typing import Any
 import sentencepiece
 
 from kente.config import TokenizerConfig
+from kente.data.byte_level import ByteLevel
+from kente.data.languages import language_marks, languages_of
 from kente.data.pieces import (
     BOS,
     EOS,
@@ -34,6 +36,9 @@ from kente.data.pieces import (
     escape,
     normalise,
 )
+from kente.data.sentencepieces import SentencePieces
+from kente.data.tags import Tagged, bare
+from kente.data.wordpiece import WordPiece
 from kente.durable import replace_file
 from kente.errors import ConfigError, CorpusError, RunError
 from kente.reporting import SILENT, Reporter
@@ -46,15 +51,24 @@ __all__ = [
     "UNK",
     "Subwords",
     "Symbols",
+    "Tagged",
     "Tokenizer",
     "Tokenizers",
     "choose_vocabulary",
+    "train_tokenizer",
     "train_tokenizers",
 ]
 
-Texts = Callable[[], Iterator[tuple[str, str]]]
+Texts = Callable[[], Iterator[tuple[str, ...]]]
 
 FORMAT = 1
+LEARNED = ("unigram", "bpe", "characters", "words")
+BORROWED = {
+    "byte-level": "give the folder of its files, vocab.json and merges.txt, with --tokenizer",
+    "wordpiece": "it is BERT's, and comes with an imported model",
+    "sentencepiece": "it is Marian's or M2M100's, and comes with an imported model; kinds that are learned are unigram and bpe",
+}
+"""Kinds that come from elsewhere, and how."""
 LONGEST_LINE = (
     250  # characters; sentencepiece leaves out very long lines and takes its time over long ones, so they are cut
 )
@@ -66,21 +80,57 @@ TRAINING_THREADS = 2  # fixed: the sums of unigram training, and so the model, d
 
 @dataclass
 class Tokenizers:
-    """Source and target side; one and the same object when joint."""
+    """Source and target side; one and the same object when joint, unless two ways of cutting text share one vocabulary (Marian)."""
 
     source: Tokenizer
     target: Tokenizer
     joint: bool
+    source_marks: tuple[int, ...] = ()
+    """What stands before every source: the language, for models of several."""
+    target_marks: tuple[int, ...] = ()
+    """What every translation begins with; no part of its text."""
 
     def encode_source(self, text: str) -> list[int]:
-        return self.source.encode(text)
+        return [*self.source_marks, *self.source.encode(text)]
 
     def encode_target(self, text: str) -> list[int]:
-        return self.target.encode(text)
+        return [*self.target_marks, *self.target.encode(text)]
+
+    @property
+    def marks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of source and target."""
+        return self.source_marks, self.target_marks
+
+    def speaking(self, source: str, target: str) -> Tokenizers:
+        """The same, with the marks of these languages; empty names are no languages."""
+        marks = language_marks(self.source, self.target, (source, target))
+        return self if marks == self.marks else replace(self, source_marks=marks[0], target_marks=marks[1])
+
+    @property
+    def languages(self) -> list[str]:
+        """What a model of several languages can be asked for; empty for one that knows one pair."""
+        return sorted(languages_of(self.source))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Marks that a source may begin with."""
+        return self.source.tags if isinstance(self.source, Tagged) else ()
+
+    def with_tags(self, tags: Iterable[str]) -> Tokenizers:
+        """The same with these marks too; where both sides share a vocabulary, its marks are shared."""
+        new = [tag for tag in tags if tag not in self.tags]
+        if not new:
+            return self
+        source = Tagged(bare(self.source), (*self.tags, *new))
+        if not self.joint:
+            return replace(self, source=source)
+        one = self.target is self.source
+        return replace(self, source=source, target=source if one else Tagged(bare(self.target), source.tags))
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
-        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        one = self.joint and self.source is self.target
+        sides = {"joint": self.source} if one else {"source": self.source, "target": self.target}
         files = {name + side.suffix: side.to_bytes() for name, side in sides.items()}
         about = {
             "format": FORMAT,
@@ -91,6 +141,8 @@ class Tokenizers:
             "specials": dict(zip(SPECIALS, (PAD, UNK, BOS, EOS), strict=True)),
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         }
+        if self.tags:
+            about["tags"] = list(self.tags)
         return {"tokenizer.json": (json.dumps(about, indent=2) + "\n").encode(), **files}
 
     @property
@@ -122,8 +174,8 @@ class Tokenizers:
                 f"the tokenizer in {folder} (sha256 {_short(seen)}) is not the one the model was trained with ({_short(expected)}); "
                 "their ids mean different pieces: use the tokenizer folder of the run that made the model"
             )
-        sides = [_revive(about["kind"], data, about["normalisation"]) for data in files.values()]
-        return cls(sides[0], sides[-1], about["joint"])
+        sides = [_revive(about, data, folder / name) for name, data in files.items()]
+        return cls(sides[0], sides[-1], about["joint"]).with_tags(about.get("tags", ()))
 
 
 def _hash_of(files: dict[str, bytes]) -> str:
@@ -151,12 +203,9 @@ def _parse(data: bytes, path: Path) -> dict[str, Any]:
         about = json.loads(data)
         version = about["format"]
         names = [Path(name).name == name for name in about["files"]]
-        whole = all(names) and len(names) == (1 if about["joint"] else 2)
-        whole = (
-            whole
-            and about["kind"] in ("unigram", "bpe", "characters", "words")
-            and about["normalisation"] in ("nfc", "none")
-        )
+        whole = all(names) and len(names) in ((1, 2) if about["joint"] else (2,))
+        whole = whole and about["kind"] in (*LEARNED, *BORROWED) and about["normalisation"] in ("nfc", "none")
+        whole = whole and all(isinstance(tag, str) and tag for tag in about.get("tags", ()))
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"{path} is not a tokenizer description: {error!r}; restore it from the run's copy or train again"
@@ -172,12 +221,22 @@ def _parse(data: bytes, path: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def _revive(kind: str, data: bytes, normalisation: Normalisation) -> Tokenizer:
-    match kind:
-        case "unigram" | "bpe":
-            return Subwords(kind, data, normalisation)
-        case "characters" | "words":
-            return Symbols.from_bytes(kind, data, normalisation)
+def _revive(about: dict[str, Any], data: bytes, path: Path) -> Tokenizer:
+    kind, normalisation = about["kind"], about["normalisation"]
+    try:
+        match kind:
+            case "unigram" | "bpe":
+                return Subwords(kind, data, normalisation)
+            case "characters" | "words":
+                return Symbols.from_bytes(kind, data, normalisation)
+            case "byte-level":
+                return ByteLevel.from_bytes(data, normalisation)
+            case "wordpiece":
+                return WordPiece.from_bytes(data, normalisation)
+            case "sentencepiece":
+                return SentencePieces.from_bytes(data, normalisation)
+    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise RunError(f"{path} is not a file of a {kind} tokenizer: {error}") from error
     raise AssertionError(kind)
 
 
@@ -214,6 +273,14 @@ class _Text:
     distinct_words: int = 0
     distinct_characters: int = 0
     kept: int = 0
+
+    @property
+    def what(self) -> str:
+        return "text" if self.name == "text" else f"{self.name} text"
+
+    @property
+    def units(self) -> str:
+        return "lines" if self.name == "text" else "pairs"
 
     def survey(self, most_characters: int) -> None:
         """Read it all once, and decide how many pairs to learn from."""
@@ -253,12 +320,23 @@ def train_tokenizers(texts: Texts, config: TokenizerConfig, reporter: Reporter =
     return Tokenizers(sides[0], sides[-1], config.joint)
 
 
+def train_tokenizer(
+    lines: Callable[[], Iterator[str]], config: TokenizerConfig, reporter: Reporter = SILENT
+) -> Tokenizers:
+    """Learn the tokenizer of one text, which then is that of both sides."""
+    text = _Text(lambda: ((line,) for line in lines()), (0,), config.normalisation, "text")
+    side = _learn(text, config, reporter)
+    return Tokenizers(side, side, joint=True)
+
+
 def _learn(text: _Text, config: TokenizerConfig, reporter: Reporter) -> Tokenizer:
+    if config.kind in BORROWED:
+        raise ConfigError(f"tokenizer.kind = {config.kind} is not learned here: {BORROWED[config.kind]}")
     began = time.perf_counter()
     text.survey(SAMPLED_CHARACTERS[config.kind])
     if not text.length:
         raise CorpusError(
-            f"no {text.name} text to learn a tokenizer from: the corpus holds {text.pairs:,} pairs and not one character there"
+            f"no {text.what} to learn a tokenizer from: the corpus holds {text.pairs:,} {text.units} and not one character there"
         )
     tokenizer: Tokenizer
     if config.kind == "characters" or config.kind == "words":
@@ -317,7 +395,7 @@ def _learn_subwords(text: _Text, config: TokenizerConfig, vocabulary: int, repor
             needed = re.search(r"smaller than required_chars. \d+ vs (\d+)", str(error))
             if needed is None:
                 raise CorpusError(
-                    f"sentencepiece cannot learn {vocabulary:,} pieces from the {text.name} text: {error}"
+                    f"sentencepiece cannot learn {vocabulary:,} pieces from the {text.what}: {error}"
                 ) from error
             least = least or int(needed[1])
             continue
@@ -331,7 +409,7 @@ def _learn_subwords(text: _Text, config: TokenizerConfig, vocabulary: int, repor
             reporter.say(f"tokenizer ({text.name}): the text supports {tokenizer.size:,} pieces, not {vocabulary:,}")
         return tokenizer
     raise ConfigError(
-        f"tokenizer.vocabulary ({vocabulary:,}) is too small for the {text.name} text, whose characters alone need {least:,} pieces; "
+        f"tokenizer.vocabulary ({vocabulary:,}) is too small for the {text.what}, whose characters alone need {least:,} pieces; "
         f"set it to {2 * least:,} or more, or to 0 to have it chosen"
     )
 

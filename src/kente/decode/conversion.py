@@ -32,6 +32,12 @@ def obstacle(config: ModelConfig) -> str | None:
         return f"it carries Transformers, and this is a {config.kind} model"
     if config.experts:
         return f"it has no mixture of experts (model.experts = {config.experts})"
+    if config.span != "full":
+        return f"it looks at everything (model.span = {config.span})"
+    if config.activations == "reversible":
+        return "it has no reversible layers (model.activations = reversible)"
+    if config.positions == "xl":
+        return "it has no positions of Transformer-XL (model.positions = xl)"
     return None
 
 
@@ -66,7 +72,7 @@ def convert(
     spec.register_target_vocabulary(target)
     marks = {"unk_token": target[UNK], "bos_token": target[BOS], "eos_token": target[EOS]}
     settings = {**marks, "decoder_start_token": target[BOS], "add_source_eos": True}
-    for name, value in {**settings, "layer_norm_epsilon": EPSILONS[config.norm]}.items():
+    for name, value in {**settings, "layer_norm_epsilon": config.norm_epsilon or EPSILONS[config.norm]}.items():
         setattr(spec.config, name, value) if hasattr(spec.config, name) else spec.config.add_attribute(name, value)
     with tempfile.TemporaryDirectory() as scratch:
         if vocabulary_map is not None:
@@ -83,7 +89,13 @@ def convert(
 
 def _specification(config: TransformerConfig) -> Any:
     specs = specifications()
-    activations = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "swiglu": specs.Activation.SWISH}
+    activations = {
+        "relu": specs.Activation.RELU,
+        "gelu": specs.Activation.GELU,
+        "gelu-tanh": specs.Activation.GELUTanh,
+        "silu": specs.Activation.SWISH,
+        "swiglu": specs.Activation.SWISH,
+    }
     alike = {
         "num_heads": config.heads,
         "pre_norm": config.norm_place == "pre",
@@ -112,6 +124,9 @@ def _specification(config: TransformerConfig) -> Any:
 def _fill(spec: Any, config: TransformerConfig, left: Weights) -> None:
     tables = left.tables(config.tie)
     spec.encoder.embeddings[0].weight, spec.decoder.embeddings.weight, spec.decoder.projection.weight = tables
+    if config.output_bias:
+        spec.decoder.projection.bias = left.output_bias(config.tie)
+    spec.encoder.scale_embeddings = spec.decoder.scale_embeddings = config.scaled
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         _fill_positions(stack, side, config, left)
         for number, layer in enumerate(stack.layer):
@@ -123,12 +138,12 @@ def _fill(spec: Any, config: TransformerConfig, left: Weights) -> None:
 
 def _fill_layer(layer: Any, name: str, config: TransformerConfig, left: Weights) -> None:
     attention = layer.self_attention
-    attention.linear[0].weight = left.take(f"{name}.attention.query_key_value.weight")
-    attention.linear[1].weight = left.take(f"{name}.attention.output.weight")
+    _fill_linear(attention.linear[0], f"{name}.attention.query_key_value", config, left)
+    _fill_linear(attention.linear[1], f"{name}.attention.output", config, left)
     _fill_norm(attention.layer_norm, f"{name}.attention_residual.norm", left)
     if hasattr(layer, "attention"):
         for linear, part in zip(layer.attention.linear, ("query", "key_value", "output"), strict=True):
-            linear.weight = left.take(f"{name}.cross.{part}.weight")
+            _fill_linear(linear, f"{name}.cross.{part}", config, left)
         _fill_norm(layer.attention.layer_norm, f"{name}.cross_residual.norm", left)
     inner = left.take(f"{name}.feedforward.inner.weight")
     if config.activation == "swiglu":  # the gate and what it lets through lie in one matrix
@@ -141,6 +156,13 @@ def _fill_layer(layer: Any, name: str, config: TransformerConfig, left: Weights)
     _fill_norm(layer.ffn.layer_norm, f"{name}.feedforward_residual.norm", left)
 
 
+def _fill_linear(linear: Any, name: str, config: TransformerConfig, left: Weights) -> None:
+    """One projection of attention."""
+    linear.weight = left.take(f"{name}.weight")
+    if config.biases:
+        linear.bias = left.take(f"{name}.bias")
+
+
 def _fill_norm(norm: Any, name: str, left: Weights) -> None:
     norm.gamma = left.take(f"{name}.weight")
     if hasattr(norm, "beta"):
@@ -150,8 +172,8 @@ def _fill_norm(norm: Any, name: str, left: Weights) -> None:
 def _fill_positions(stack: Any, side: str, config: TransformerConfig, left: Weights) -> None:
     """Positions that are added to the words."""
     match config.positions:
-        case "sinusoid":
-            stack.position_encodings.encodings = sinusoid(config.max_length, config.width)
+        case "sinusoid" | "sinusoid-halves" | "sinusoid-fairseq":
+            stack.position_encodings.encodings = SINUSOIDS[config.positions](config.max_length, config.width)
         case "learned":
             name = "source" if side == "encoder" else "target"
             table = left.take(f"{name}_positions.vectors.weight")
@@ -178,6 +200,22 @@ def sinusoid(length: int, width: int) -> Array:
     """As nn.positions.sinusoid, in numpy."""
     angles = np.arange(length)[:, None] / 10_000 ** (np.arange(0, width, 2) / width)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, width).astype(np.float32)
+
+
+def sinusoid_halves(length: int, width: int) -> Array:
+    """As nn.positions.sinusoid_halves, in numpy."""
+    code = sinusoid(length, width)
+    return np.concatenate([code[:, 0::2], code[:, 1::2]], axis=1)
+
+
+def sinusoid_fairseq(length: int, width: int) -> Array:
+    """As nn.positions.sinusoid_fairseq, in numpy."""
+    half = width // 2
+    angles = np.arange(2, 2 + length)[:, None] * 10_000 ** (-np.arange(half) / max(1, half - 1))
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+
+
+SINUSOIDS = {"sinusoid": sinusoid, "sinusoid-halves": sinusoid_halves, "sinusoid-fairseq": sinusoid_fairseq}
 
 
 def alibi_slopes(heads: int) -> NDArray[np.float64]:

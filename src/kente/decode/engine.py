@@ -41,6 +41,10 @@ class ReadBack:
     log_probabilities: list[float]
     weights: list[list[float]]
 
+    def without(self, source: int, answer: int) -> ReadBack:
+        """The same of the pieces behind the first few of source and answer, which are marks and no text."""
+        return ReadBack(self.log_probabilities[answer:], [row[source:] for row in self.weights[answer:]])
+
 
 class Engine(Protocol):
     """Answers questions, each as if it were alone."""

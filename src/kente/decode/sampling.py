@@ -31,8 +31,9 @@ class Sampler:
 
     def draw(self, scores: Tensor, lines: Tensor, positions: Tensor) -> Tensor:
         """A column for each row; row i writes sample lines[i] and stands at positions[i]."""
+        config = self.config
         probabilities, ids = narrow(
-            torch.softmax(scores / self.config.temperature, dim=-1), self.config.top_k, self.config.top_p
+            torch.softmax(scores / config.temperature, dim=-1), config.top_k, config.top_p, config.min_p
         )
         mass = probabilities.double().cumsum(1)
         points = self.draws[lines, positions, None] * mass[:, -1:]
@@ -40,8 +41,13 @@ class Sampler:
         return places[:, 0] if ids is None else ids.gather(1, places)[:, 0]
 
 
-def narrow(probabilities: Tensor, top_k: int, top_p: float) -> tuple[Tensor, Tensor | None]:
-    """The k likeliest, then the likeliest that together reach p, with their ids; all of them (ids None) where nothing is cut."""
+def narrow(probabilities: Tensor, top_k: int, top_p: float, min_p: float = 0.0) -> tuple[Tensor, Tensor | None]:
+    """The k likeliest, then the likeliest that together reach p, with their ids; all of them (ids None) where nothing is cut.
+
+    `min_p` leaves out what is less than that share as likely as the likeliest.
+    """
+    if min_p:
+        probabilities = probabilities.masked_fill(probabilities < min_p * probabilities.amax(1, keepdim=True), 0.0)
     if not top_k and top_p >= 1:
         return probabilities, None
     count = min(top_k or probabilities.shape[1], probabilities.shape[1])

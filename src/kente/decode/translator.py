@@ -139,20 +139,21 @@ class Translator:
         parts = [part for line in lines for part in line]
         questions = [self._question(part, config) for part in parts]
         answers = self.engine.search(questions, config, n_best=n_best, deadline=deadline)
-        for part, found in zip(parts, answers, strict=True):
-            part.answers = found
+        before, begun = (len(marks) for marks in self.tokenizers.marks)
+        chosen = [found[0].ids for found in answers]
         if align:
-            chosen = [part.answers[0].ids for part in parts]
             for part, links in zip(parts, self.engine.align(questions, chosen), strict=True):
-                part.alignment = links
+                part.alignment = [(s - before, t - begun) for s, t in links if s >= before and t >= begun]
         if details:
-            self._read_back(parts, questions)
+            self._read_back(parts, questions, chosen)
+        for part, found in zip(parts, answers, strict=True):
+            part.answers = [replace(answer, ids=answer.ids[begun:]) for answer in found] if begun else found
         return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
 
-    def _read_back(self, parts: Sequence[Part], questions: Sequence[Question]) -> None:
-        chosen = [part.answers[0].ids for part in parts]
+    def _read_back(self, parts: Sequence[Part], questions: Sequence[Question], chosen: Sequence[list[int]]) -> None:
+        before, begun = (len(marks) for marks in self.tokenizers.marks)
         for part, ids, read in zip(parts, chosen, self.engine.read_back(questions, chosen), strict=True):
-            part.detail = Detail.of(part.ids, ids, read, self.tokenizers)
+            part.detail = Detail.of(part.ids, ids[begun:], read.without(before, begun), self.tokenizers)
 
     def question(self, sentence: str, *, beam: int | None = None) -> tuple[Question, DecodeConfig]:
         """One sentence, whole, as the engine is asked it, and the settings it is searched with."""
@@ -160,18 +161,20 @@ class Translator:
         ids = [] if is_blank(sentence) else self.tokenizers.source.encode(_BLANKS.sub(" ", sentence.strip()))
         if not ids:
             raise UsageError("the sentence is empty: there is nothing to read")
-        if len(ids) >= self.max_source_tokens:
+        marks = 1 + len(self.tokenizers.source_marks)
+        if len(ids) + marks > self.max_source_tokens:
             raise UsageError(
-                f"the sentence has {len(ids) + 1:,} tokens with its end mark, but the model reads {self.max_source_tokens:,} at most; "
+                f"the sentence has {len(ids) + marks:,} tokens with its end mark, but the model reads {self.max_source_tokens:,} at most; "
                 "give a shorter one"
             )
         return self._question(Part(sentence, "", ids), config), config
 
     def answer(self, text: str) -> list[int]:
         """The ids of a translation that is to be read, not written."""
-        ids = self.tokenizers.target.encode(text.strip())
+        begin, ids = self.tokenizers.target_marks, self.tokenizers.target.encode(text.strip())
         if not ids:
             raise UsageError("the target is empty: there is nothing to read")
+        ids = [*begin, *ids]
         if self.max_target_tokens is not None and len(ids) > self.max_target_tokens:
             raise UsageError(
                 f"the target has {len(ids):,} tokens, but the model reads {self.max_target_tokens:,} at most; give a shorter one"
@@ -208,17 +211,18 @@ class Translator:
     def _fit(self, sentence: Sentence) -> list[Part]:
         """The sentence as parts the model can read, none longer than max_source_tokens with its end mark."""
         fitting, waiting = [], [Sentence(_BLANKS.sub(" ", sentence.text), sentence.gap)]
+        most = self.max_source_tokens - len(self.tokenizers.source_marks)
         while waiting:
             piece = waiting.pop()
             wide = len(piece.text) > _CHARACTERS_PER_TOKEN * self.max_source_tokens
             ids = [] if wide else self.tokenizers.source.encode(piece.text)
-            if wide or len(ids) >= self.max_source_tokens:
+            if wide or len(ids) >= most:
                 halves = cut_in_two(piece)
                 if halves:
                     waiting += reversed(halves)
                     continue
                 short = piece.text[: _CHARACTERS_PER_TOKEN * self.max_source_tokens]
-                ids = self.tokenizers.source.encode(short)[: self.max_source_tokens - 1]
+                ids = self.tokenizers.source.encode(short)[: most - 1]
                 fitting.append(Part(piece.text, piece.gap, ids, (SHORTENED,)))
             else:
                 fitting.append(Part(piece.text, piece.gap, ids))
@@ -228,7 +232,9 @@ class Translator:
 
     def _question(self, part: Part, config: DecodeConfig) -> Question:
         cap = most_tokens(len(part.ids) + 1, config.max_ratio, self.max_target_tokens)
-        return Question(part.ids, max(cap, len(part.prefix)), part.prefix)
+        before, begin = self.tokenizers.marks
+        prefix = [*begin, *part.prefix]
+        return Question([*before, *part.ids], max(cap, len(prefix)), prefix)
 
     def _join(self, text: str, parts: list[Part], n_best: int, align: bool) -> Translation:
         if not parts:

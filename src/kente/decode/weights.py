@@ -37,3 +37,8 @@ class Weights:
         source = self.take("source_embedding.weight")
         target = source if tie == "all" else self.take("target_embedding.weight")
         return source, target, self.take("output.weight") if tie == "none" else target
+
+    def output_bias(self, tie: str) -> Array:
+        """The bias of each word that is predicted; it stands beside the table that words are predicted with."""
+        table = {"all": "source_embedding", "target": "target_embedding", "none": "output"}[tie]
+        return self.take(f"{table}.bias")

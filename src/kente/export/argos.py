@@ -13,7 +13,7 @@ from kente.decode import conversion
 from kente.decode.conversion import Numbers
 from kente.export import ctranslate2
 from kente.export.languages import languages_of
-from kente.export.parts import Parts, new_folder, write_json
+from kente.export.parts import Parts, borrowed, new_folder, write_json
 from kente.export.sentence_splitter import splitter
 from kente.export.sentencepiece_file import for_both_sides, letters
 from kente.reporting import SILENT, Reporter
@@ -35,7 +35,7 @@ def obstacle(config: Config) -> str | None:
     kind = config.tokenizer.kind
     if kind in ("characters", "words"):
         return f"it cuts text with sentencepiece, and this run's tokens are {kind}"
-    return conversion.obstacle(config.model)
+    return conversion.obstacle(config.model) or borrowed(config.tokenizer)
 
 
 def export(

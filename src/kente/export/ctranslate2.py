@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kente.config import TransformerConfig
 from kente.decode.conversion import Numbers, convert, obstacle
-from kente.export.parts import Parts, duplicate, new_folder, pieces_of
+from kente.export.parts import Parts, borrowed, duplicate, new_folder, pieces_of
 from kente.reporting import SILENT, Reporter
 
 PLACES = 1024
@@ -47,7 +47,7 @@ def export(run: Path | str, out: Path | str, numbers: Numbers = "float32", *, re
 
 def require(parts: Parts, program: str) -> None:
     """Refuse what a program built on CTranslate2 cannot carry."""
-    parts.refuse(program, obstacle(parts.config.model))
+    parts.refuse(program, obstacle(parts.config.model) or borrowed(parts.config.tokenizer))
     for side in (parts.tokenizers.source, parts.tokenizers.target):
         parts.refuse(program, duplicate(pieces_of(side)))
 

@@ -2,7 +2,7 @@
 
 Two of its layouts have what our Transformers have: Marian where norms come after the sum, Pegasus where they come before the sub-layer.
 Both write sinusoids as a half of sines and a half of cosines where ours alternate, so every vector is put into that order; nothing else
-in the network knows which of its values is which. Their projections have biases, which are zeros here.
+in the network knows which of its values is which. Their projections have biases, which are zeros where ours have none.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from safetensors.numpy import save_file
 
 from kente.config import ModelConfig, TransformerConfig
 from kente.data.tokenizer import BOS, EOS, PAD, UNK
-from kente.decode.conversion import sinusoid
+from kente.decode.conversion import EPSILONS, SINUSOIDS
 from kente.decode.weights import Array, Weights
-from kente.export.parts import Parts, duplicate, new_folder, write_json
+from kente.export.parts import Parts, borrowed, duplicate, new_folder, only_here, write_json
 from kente.export.tokenizer_json import Joined, tokenizer_config, tokenizer_json
 from kente.reporting import SILENT, Reporter
 
 Layout = Literal["marian", "pegasus"]
 ARCHITECTURES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+ACTIVATIONS = {"gelu-tanh": "gelu_new"}
+"""What transformers calls activations that have another name here."""
 IMPOSSIBLE = -1e4
 """Added to the scores of source words in a joined vocabulary: they have no probability then, in half precision either."""
 
@@ -50,15 +52,17 @@ def obstacle(config: ModelConfig) -> str | None:
     """Why no layout of transformers carries a model with these settings; None if one does."""
     if not isinstance(config, TransformerConfig):
         return f"its translation models are Transformers, and this is a {config.kind} model"
-    if config.experts:
-        return f"neither Marian nor Pegasus has a mixture of experts (model.experts = {config.experts})"
+    if (missing := only_here(config)) is not None:
+        return f"neither Marian nor Pegasus has {missing}"
     if config.norm != "layer":
         return f"Marian and Pegasus have LayerNorm alone (model.norm = {config.norm})"
+    if config.norm_epsilon not in (0, EPSILONS["layer"]):
+        return f"Marian and Pegasus add 1e-5 before a norm divides, and nothing else (model.norm_epsilon = {config.norm_epsilon:g})"
     if config.activation == "swiglu":
         return "Marian and Pegasus have no gate in their feed-forward layers (model.activation = swiglu)"
     if config.positions in ("rotary", "relative", "alibi"):
         return f"Marian and Pegasus add positions to words and feel no distances (model.positions = {config.positions})"
-    if layout_of(config) == "marian" and config.positions != "sinusoid":
+    if layout_of(config) == "marian" and config.positions not in ("sinusoid", "sinusoid-halves"):
         return (
             "Marian, the layout for norms after the sum, computes its sinusoids and keeps no other positions "
             f"(model.positions = {config.positions})"
@@ -74,7 +78,7 @@ def export(run: Path | str, out: Path | str, *, reporter: Reporter = SILENT) -> 
     """Write the best weights of `run` to the new folder `out`, with its tokenizer."""
     parts = Parts.of(run, reporter)
     model, tokenizers = parts.config.model, parts.tokenizers
-    parts.refuse("Hugging Face", obstacle(model))
+    parts.refuse("Hugging Face", obstacle(model) or borrowed(parts.config.tokenizer))
     assert isinstance(model, TransformerConfig)
     joined = Joined.of(tokenizers, model.tie)
     parts.refuse("Hugging Face", duplicate(joined.pieces()))
@@ -114,9 +118,9 @@ def configuration(config: TransformerConfig, joined: Joined) -> dict[str, Any]:
         **(marian if layout == "marian" else {}),
         "d_model": config.width,
         **sides,
-        "activation_function": config.activation,
+        "activation_function": ACTIVATIONS.get(config.activation, config.activation),
         "max_position_embeddings": config.max_length,
-        "scale_embedding": True,
+        "scale_embedding": config.scaled,
         "tie_word_embeddings": config.tie != "none",
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
@@ -151,13 +155,16 @@ def _generation(parts: Parts) -> dict[str, Any]:
 def weights(config: TransformerConfig, arrays: dict[str, Array], joined: Joined) -> dict[str, Array]:
     """model.safetensors, by name."""
     left, found = Weights(arrays), dict[str, Array]()
-    order = halves(config.width)
+    order = np.arange(config.width) if config.positions == "sinusoid-halves" else halves(config.width)
     _fill_words(found, left.tables(config.tie), config, joined, order)
+    if config.output_bias:
+        bias = left.output_bias(config.tie)
+        found["final_logits_bias"][:, : len(bias)] = bias
     for side, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
         found[f"model.{side}.embed_positions.weight"] = _positions(side, config, left)[:, order]
         for number in range(layers):
             layer = _Layer(found, left, f"model.{side}.layers.{number}", f"{side}.layers.{number}", order)
-            layer.fill(decoder=side == "decoder")
+            layer.fill(decoder=side == "decoder", biases=config.biases)
         if config.norm_place == "pre":
             _norm(found, left, f"model.{side}.layer_norm", f"{side}.norm", order)
     left.require_all_taken()
@@ -190,8 +197,8 @@ def _fill_words(
 
 def _positions(side: str, config: TransformerConfig, left: Weights) -> Array:
     match config.positions:
-        case "sinusoid":
-            return sinusoid(config.max_length, config.width)
+        case "sinusoid" | "sinusoid-halves" | "sinusoid-fairseq":
+            return SINUSOIDS[config.positions](config.max_length, config.width)
         case "learned":
             return left.take(f"{'source' if side == 'encoder' else 'target'}_positions.vectors.weight")
         case _:
@@ -204,22 +211,27 @@ class _Layer:
     def __init__(self, found: dict[str, Array], left: Weights, name: str, under: str, order: NDArray[np.int64]) -> None:
         self.found, self.left, self.name, self.under, self.order = found, left, name, under, order
 
-    def fill(self, *, decoder: bool) -> None:
-        self._attention("self_attn", "attention", ("query_key_value",))
+    def fill(self, *, decoder: bool, biases: bool) -> None:
+        self._attention("self_attn", "attention", ("query_key_value",), biases)
         if decoder:
-            self._attention("encoder_attn", "cross", ("query", "key_value"))
+            self._attention("encoder_attn", "cross", ("query", "key_value"), biases)
         inner, outer = (f"{self.under}.feedforward.{part}" for part in ("inner", "outer"))
         self._put("fc1", self.left.take(f"{inner}.weight")[:, self.order], self.left.take(f"{inner}.bias"))
         weight, bias = self.left.take(f"{outer}.weight"), self.left.take(f"{outer}.bias")
         self._put("fc2", weight[self.order], bias[self.order])
         self._norm("final_layer_norm", "feedforward_residual")
 
-    def _attention(self, name: str, ours: str, stacked: tuple[str, ...]) -> None:
+    def _attention(self, name: str, ours: str, stacked: tuple[str, ...], biases: bool) -> None:
         """Queries, keys and values, which we keep stacked; and what is made of them."""
-        matrices = np.concatenate([self.left.take(f"{self.under}.{ours}.{part}.weight") for part in stacked])
-        for part, matrix in zip(("q_proj", "k_proj", "v_proj"), np.split(matrices, 3), strict=True):
-            self._put(f"{name}.{part}", matrix[:, self.order])
-        self._put(f"{name}.out_proj", self.left.take(f"{self.under}.{ours}.output.weight")[self.order])
+        under, order = f"{self.under}.{ours}", self.order
+        matrices = np.concatenate([self.left.take(f"{under}.{part}.weight") for part in stacked])
+        added: list[Array | None] = [None, None, None]
+        if biases:
+            added = [*np.split(np.concatenate([self.left.take(f"{under}.{part}.bias") for part in stacked]), 3)]
+        for part, matrix, bias in zip(("q_proj", "k_proj", "v_proj"), np.split(matrices, 3), added, strict=True):
+            self._put(f"{name}.{part}", matrix[:, order], bias)
+        bias = self.left.take(f"{under}.output.bias")[order] if biases else None
+        self._put(f"{name}.out_proj", self.left.take(f"{under}.output.weight")[order], bias)
         self._norm(f"{name}_layer_norm", f"{ours}_residual")
 
     def _put(self, name: str, weight: Array, bias: Array | None = None) -> None:

@@ -17,7 +17,7 @@ from kente.decode.weights import Weights
 from kente.export.onnx_graph import Graph
 from kente.export.onnx_recurrent import Attentive, FixedContext
 from kente.export.onnx_transformer import Transformer
-from kente.export.parts import Parts, new_folder, write_json
+from kente.export.parts import Parts, borrowed, new_folder, only_here, write_json
 from kente.reporting import SILENT, Reporter
 
 RUNNER = "onnx_runner.py"
@@ -39,11 +39,7 @@ def obstacle(config: ModelConfig) -> str | None:
         case RecurrentConfig():
             return None
         case TransformerConfig():
-            return (
-                f"there is no graph for a mixture of experts (model.experts = {config.experts})"
-                if config.experts
-                else None
-            )
+            return f"there is no graph for {missing}" if (missing := only_here(config)) else None
         case _:
             return f"there are graphs for recurrent models and Transformers, and this is a {config.kind} model"
 
@@ -51,7 +47,7 @@ def obstacle(config: ModelConfig) -> str | None:
 def export(run: Path | str, out: Path | str, *, reporter: Reporter = SILENT) -> Path:
     """Write the best weights of `run` to the new folder `out`, with its tokenizer and a translator in one file."""
     parts = Parts.of(run, reporter)
-    parts.refuse("ONNX", obstacle(parts.config.model))
+    parts.refuse("ONNX", obstacle(parts.config.model) or borrowed(parts.config.tokenizer))
     encoder, decoder = graphs(parts)
     with new_folder(Path(out), 2 * parts.size) as folder:
         for graph in (encoder, decoder):

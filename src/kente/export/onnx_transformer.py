@@ -13,7 +13,7 @@ import numpy as np
 
 from kente.config import TransformerConfig
 from kente.data.tokenizer import PAD
-from kente.decode.conversion import EPSILONS, alibi_slopes, sinusoid
+from kente.decode.conversion import EPSILONS, SINUSOIDS, alibi_slopes, sinusoid
 from kente.decode.weights import Array, Weights
 from kente.export.onnx_graph import Graph, Value
 
@@ -65,12 +65,13 @@ class Transformer:
             y, written = self._self_attention(y, name, place, places, past=past[number])
             x = self._leave(x, y, f"{name}.attention_residual")
             y = self._enter(x, f"{name}.cross_residual")
-            queries = self._heads(y @ self.left.take(f"{name}.cross.query.weight").T)
+            queries = self._heads(self._projected(y, f"{name}.cross.query"))
             y = self._attend(self._scores(queries, memory[number][0]) + hidden, memory[number][1], f"{name}.cross")
             x = self._leave(x, y, f"{name}.cross_residual")
             x = self._feedforward(x, name)
             longer.append(written)
-        logits = graph.linear(self._last_norm(x, "decoder").without_axis(1), self.tables[2])
+        bias = self.left.output_bias(self.config.tie) if self.config.output_bias else None
+        logits = graph.linear(self._last_norm(x, "decoder").without_axis(1), self.tables[2], bias)
         graph.output("log_probabilities", logits.op("LogSoftmax", axis=-1), ("batch", self.sizes[1]))
         for part, name in enumerate(("next_past_keys", "next_past_values")):
             layers = graph.concat(*(layer[part].with_axis(1) for layer in longer), axis=1)
@@ -84,8 +85,8 @@ class Transformer:
 
     def _output_memory(self, graph: Graph, memory: Value) -> None:
         """The source's keys and values for every layer of the decoder."""
-        names = (f"decoder.layers.{number}.cross.key_value.weight" for number in range(self.config.decoder_layers))
-        both = [(memory @ self.left.take(name).T).split([self.config.width] * 2) for name in names]
+        names = (f"decoder.layers.{number}.cross.key_value" for number in range(self.config.decoder_layers))
+        both = [self._projected(memory, name).split([self.config.width] * 2) for name in names]
         for part, name in enumerate(("memory_keys", "memory_values")):
             layers = graph.concat(*(self._heads(layer[part]).with_axis(1) for layer in both), axis=1)
             graph.output(name, layers, self._shape("length"))
@@ -105,10 +106,13 @@ class Transformer:
     def _words(self, ids: Value, side: int, places: Value) -> Value:
         """E[words] sqrt(D) + P  with  P the codes of their places."""
         graph, config = ids.graph, self.config
-        x = graph.op("Gather", self.tables[side], ids, axis=0) * np.float32(math.sqrt(config.width))
+        x = graph.op("Gather", self.tables[side], ids, axis=0)
+        if config.scaled:
+            x = x * np.float32(math.sqrt(config.width))
         match config.positions:
-            case "sinusoid":
-                return x + graph.op("Gather", sinusoid(config.max_length, config.width), places, axis=0)
+            case "sinusoid" | "sinusoid-halves" | "sinusoid-fairseq":
+                codes = SINUSOIDS[config.positions](config.max_length, config.width)
+                return x + graph.op("Gather", codes, places, axis=0)
             case "learned":
                 table = self.left.take(f"{('source', 'target')[side]}_positions.vectors.weight")
                 return x + graph.op("Gather", table, places, axis=0)
@@ -127,7 +131,7 @@ class Transformer:
         return self._norm(x, f"{side}.norm") if self.config.norm_place == "pre" else x
 
     def _norm(self, x: Value, name: str) -> Value:
-        weight, epsilon = self.left.take(f"{name}.weight"), EPSILONS[self.config.norm]
+        weight, epsilon = self.left.take(f"{name}.weight"), self.config.norm_epsilon or EPSILONS[self.config.norm]
         if self.config.norm == "layer":
             return x.op("LayerNormalization", weight, self.left.take(f"{name}.bias"), axis=-1, epsilon=epsilon)
         mean_square = (x * x).op("ReduceMean", axes=[-1], keepdims=1)
@@ -141,11 +145,7 @@ class Transformer:
         if config.activation == "swiglu":
             gate, let_through = hidden.split([config.feedforward] * 2)
             return self._leave(x, (gate * gate.sigmoid() * let_through) @ outer, residual)
-        hidden = hidden + self.left.take(f"{part}.inner.bias")
-        if config.activation == "relu":
-            hidden = hidden.op("Relu")
-        else:  # gelu: x P(X <= x) for a normal X
-            hidden = hidden * ((hidden * np.float32(math.sqrt(0.5))).op("Erf") + np.float32(1)) * np.float32(0.5)
+        hidden = _activated(hidden + self.left.take(f"{part}.inner.bias"), config.activation)
         return self._leave(x, hidden @ outer + self.left.take(f"{part}.outer.bias"), residual)
 
     # --- attention ---
@@ -161,7 +161,7 @@ class Transformer:
     ) -> tuple[Value, Memory]:
         """(what attention makes of x at `places`, all keys and values): those of x follow the past's."""
         graph, part = x.graph, f"{name}.attention"
-        stacked = x @ self.left.take(f"{part}.query_key_value.weight").T
+        stacked = self._projected(x, f"{part}.query_key_value")
         queries, keys, values = (self._heads(one) for one in stacked.split([self.config.width] * 3))
         if self.config.positions == "rotary":
             queries, keys = self._turned(queries, places), self._turned(keys, places)
@@ -204,7 +204,12 @@ class Transformer:
         if extra is not None:
             context = context + (weights.with_axis(3) @ extra).without_axis(3)
         joined = context.transpose(0, 2, 1, 3).reshape(0, 0, self.config.width)
-        return joined @ self.left.take(f"{name}.output.weight").T
+        return self._projected(joined, f"{name}.output")
+
+    def _projected(self, x: Value, name: str) -> Value:
+        """x W' (+ b)"""
+        projected = x @ self.left.take(f"{name}.weight").T
+        return projected + self.left.take(f"{name}.bias") if self.config.biases else projected
 
     def _turned(self, x: Value, places: Value) -> Value:
         """Pairs of values, turned by angles that grow with place (nn.positions.Rotary)."""
@@ -229,3 +234,17 @@ class Transformer:
 def _hidden(mask: Value) -> Value:
     """0 where one may look, -inf where not: to be added to scores (B, H, T, S)."""
     return mask.with_axis(1).with_axis(1).op("Where", np.float32(0), np.float32(-np.inf))
+
+
+def _activated(x: Value, activation: str) -> Value:
+    """What the feed-forward layers do to each number; a gate is their own affair."""
+    match activation:
+        case "relu":
+            return x.op("Relu")
+        case "silu":
+            return x * x.sigmoid()
+        case "gelu-tanh":
+            cubic = (x + x * x * x * np.float32(0.044715)) * np.float32(math.sqrt(2 / math.pi))
+            return x * (cubic.op("Tanh") + np.float32(1)) * np.float32(0.5)
+        case _:  # gelu: x P(X <= x) for a normal X
+            return x * ((x * np.float32(math.sqrt(0.5))).op("Erf") + np.float32(1)) * np.float32(0.5)

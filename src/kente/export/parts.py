@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kente.config import Config
-from kente.data.tokenizer import Tokenizer, Tokenizers
+from kente.config import Config, TokenizerConfig, TransformerConfig
+from kente.data.tokenizer import BORROWED, Tokenizer, Tokenizers
 from kente.decode.weights import Array
 from kente.durable import PART, disk_errors
 from kente.errors import UsageError
@@ -55,6 +55,26 @@ class Parts:
     def positions(self) -> int | None:
         """Places that the model has; None where it has no end."""
         return getattr(self.config.model, "max_length", None)
+
+
+def only_here(config: TransformerConfig) -> str | None:
+    """What Transformers elsewhere do not have; None if there is nothing of the kind."""
+    if config.experts:
+        return f"a mixture of experts (model.experts = {config.experts})"
+    if config.span != "full":
+        return f"attention to less than everything (model.span = {config.span})"
+    if config.activations == "reversible":
+        return "reversible layers (model.activations = reversible)"
+    if config.positions == "xl":
+        return "positions of Transformer-XL (model.positions = xl)"
+    return None
+
+
+def borrowed(config: TokenizerConfig) -> str | None:
+    """Why a run's tokenizer cannot go along; None if it can."""
+    if config.kind in BORROWED:
+        return f"tokenizers that Kente learned go along, and this run's is {config.kind}, which came from elsewhere"
+    return None
 
 
 def pieces_of(side: Tokenizer) -> list[str]:

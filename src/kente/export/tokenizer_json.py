@@ -15,6 +15,7 @@ import sentencepiece
 
 from kente.data.pieces import ESCAPES, Subwords
 from kente.data.sampling import SPACE
+from kente.data.tags import bare
 from kente.data.tokenizer import EOS, SPECIALS, UNK, Tokenizer, Tokenizers
 from kente.export.parts import pieces_of
 
@@ -117,7 +118,7 @@ def _added(piece: str, number: int) -> Json:
 
 def _normalizers(joined: Joined) -> list[Json]:
     """What the translator does to a sentence, what the tokenizer does to it, and what sentencepiece does."""
-    side = joined.source
+    side = bare(joined.source)
     steps = [{"type": "Strip", "strip_left": True, "strip_right": True}, _replace(r"[ \t]{2,}|\t", " ", "Regex")]
     if side.normalisation == "nfc":
         steps.append({"type": "NFC"})
@@ -169,7 +170,7 @@ def _end_mark(joined: Joined) -> Json:
 
 def _decoders(joined: Joined) -> list[Json]:
     """From pieces to text. None at all puts a space between them, which is what words want."""
-    subwords, words = isinstance(joined.target, Subwords), joined.target.kind == "words"
+    subwords, words = isinstance(bare(joined.target), Subwords), joined.target.kind == "words"
     steps = [] if joined.same else [_replace(MARK, " " if words else "")]
     if words:
         return [*steps, {"type": "Fuse"}, _first_space()] if steps else []
@@ -219,7 +220,7 @@ def _model(joined: Joined) -> Json:
 def _scores(joined: Joined) -> dict[int, float]:
     """The scores of the pieces that text is cut into, by id."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=joined.source.to_bytes())
-    usable = (i for i in range(len(SPECIALS), joined.source.size) if not processor.is_byte(i))
+    usable = (i for i in range(len(SPECIALS), bare(joined.source).size) if not processor.is_byte(i))
     return {joined.begin + i: float(processor.get_score(i)) for i in usable}
 
 

@@ -57,6 +57,12 @@ def _heads(reporter: Reporter, run: Path | None) -> Finding:
     return explore(reporter, run)
 
 
+def _meanings(reporter: Reporter, run: Path | None) -> Finding:
+    from kente.lectures.meanings import explore
+
+    return explore(reporter, run)
+
+
 def _fibonacci(reporter: Reporter, run: Path | None) -> Finding:
     from kente.lectures.fibonacci import explore
 
@@ -73,10 +79,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment("bottleneck", "One vector is a bottleneck", "lectures 000, 001 and 002", 45, _bottleneck),
         Experiment("mask", "The mask of the decoder", "lecture 004", 25, _mask),
         Experiment("heads", "What heads see", "lectures 001 and 004", 25, _heads),
+        Experiment("meanings", "One word, two meanings", "lecture 004", 30, _meanings),
         Experiment("fibonacci", "Many to one, with and without attention", "lecture 002", 35, _fibonacci),
     )
 }
-"""By name, in the order of the lectures' argument. Only `mask` and `heads` make use of a run."""
+"""By name, in the order of the lectures' argument. Only `mask`, `heads` and `meanings` make use of a run."""
 
 LEAD = "Each claim in our words, what was found when it was tried, and the pictures. On one machine the same numbers come out every time, the clock's apart."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from kente.data.tokenizer import SPECIALS
 from kente.decode.search import search
 from kente.models.interface import Generator
 from kente.reporting import Reporter
-from kente.train.objectives import CrossEntropy
+from kente.train.objectives import CrossEntropy, Objective
 from kente.train.optimiser import Optimiser, rate_at
 
 FIRST = len(SPECIALS)
@@ -31,17 +32,18 @@ def seeded(seed: int) -> Iterator[None]:
 
 def practise(
     model: nn.Module,
-    batch_of: Callable[[int], Batch],
+    batch_of: Callable[[int], Any],
     updates: int,
     reporter: Reporter,
     label: str,
     *,
     rate: float = 2e-3,
     smoothing: float = 0.0,
+    objective: Objective | None = None,
 ) -> None:
     """Train on batch_of(0), batch_of(1), ...: AdamW, a short warm-up, and a rate that falls to zero with the last update."""
     config = OptimiserConfig(rate=rate, schedule="linear", warmup=min(50, updates // 4))
-    objective, optimiser = CrossEntropy(smoothing), Optimiser(model, config)
+    objective, optimiser = objective or CrossEntropy(smoothing), Optimiser(model, config)
     model.train()
     for step in range(updates):
         optimiser.zero()

@@ -117,17 +117,18 @@ def _links_by_layer(
     model: Generator, tokenizers: Tokenizers, pairs: Sequence[GoldPair], device: torch.device | str
 ) -> list[list[tuple[Links, Links]]]:
     """For each layer, (found, gold) of every pair that the tokenizers can spell."""
-    sources = [tokenizers.source.encode(pair.source) for pair in pairs]
-    targets = [tokenizers.target.encode(pair.target) for pair in pairs]
+    sources = [tokenizers.encode_source(pair.source) for pair in pairs]
+    targets = [tokenizers.encode_target(pair.target) for pair in pairs]
+    before, begun = (len(marks) for marks in tokenizers.marks)
     layers: list[list[tuple[Links, Links]]] = []
     for pair, source, target, weights in zip(
         pairs, sources, targets, cross_attention(model, sources, targets, device), strict=True
     ):
-        source_words = words_of_pieces(tokenizers.source.pieces(source), pair.source_words)
-        target_words = words_of_pieces(tokenizers.target.pieces(target), pair.target_words)
+        source_words = words_of_pieces(tokenizers.source.pieces(source[before:]), pair.source_words)
+        target_words = words_of_pieces(tokenizers.target.pieces(target[begun:]), pair.target_words)
         if source_words is None or target_words is None:
             continue
         layers = layers or [[] for _ in weights]
         for layer, weight in zip(layers, weights, strict=True):
-            layer.append((links_of(weight, source_words, target_words), set(pair.links)))
+            layer.append((links_of(weight[begun:, before:], source_words, target_words), set(pair.links)))
     return layers

@@ -106,7 +106,7 @@ def try_out(entrant: Entrant, test: TestSet, cache: Path | None = None, reporter
     texts = _translate(translator, test.sources, f"translating: {entrant.name}", reporter)
     seconds = time.monotonic() - begun
     longer = _translate(translator, test.longer_sources, f"long sentences: {entrant.name}", reporter)
-    ids = [translator.tokenizers.source.encode(test.sources[0])], [translator.tokenizers.target.encode(texts[0])]
+    ids = [translator.tokenizers.encode_source(test.sources[0])], [translator.tokenizers.encode_target(texts[0])]
     tried = Tried(
         texts,
         longer,
@@ -312,8 +312,8 @@ def _choose(means: list[float], lengths: list[int]) -> list[tuple[str, int]]:
 def _attention(translator: Translator, test: TestSet, rows: list[int], tried: Tried) -> list[Attention | None]:
     """Where a system looked while it wrote its own answers; None where it wrote nothing."""
     tokenizers: Tokenizers = translator.tokenizers
-    sources = [tokenizers.source.encode(test.sources[row]) for row in rows]
-    targets = [tokenizers.target.encode(tried.texts[row]) for row in rows]
+    sources = [tokenizers.encode_source(test.sources[row]) for row in rows]
+    targets = [tokenizers.encode_target(tried.texts[row]) for row in rows]
     found: list[Attention | None] = []
     for source, target, layers in zip(
         sources, targets, cross_attention(translator.model, sources, targets, translator.device), strict=True

@@ -62,7 +62,11 @@ class ConvSeq2Seq(nn.Module):
         for positions in (self.source_positions, self.target_positions):
             positions.vectors.weight.normal_(std=0.1)
 
-    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Memory:
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S E"]:
+        """Contextual vectors of the source words."""
+        return self.encoder(self.dropout(self.source_positions(self.source_embedding(source))), source_mask)
+
+    def _remember(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Memory:
         """The source as the decoder sees it.
 
         Every decoder layer sends a gradient back; the encoder takes their mean, which keeps learning stable (section 3.4).
@@ -106,7 +110,7 @@ class ConvSeq2Seq(nn.Module):
     # --- writing one word at a time: search ---
 
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> ConvState:
-        memory = self.encode(source, source_mask)
+        memory = self._remember(source, source_mask)
         return ConvState(memory, tuple(self.decoder.edge(memory.keys)), source.new_zeros(len(source)))
 
     def step(self, state: ConvState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:

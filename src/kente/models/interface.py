@@ -65,6 +65,15 @@ class Generator(Protocol):
         ...
 
 
+@runtime_checkable
+class Encodes(Protocol):
+    """A model whose reading of a text can be had by itself: a translator's encoder, a masked encoder, a language model."""
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """A vector for each token in its context, (B, S, D); source_mask (B, S) is True where a token stands."""
+        ...
+
+
 class Output(Protocol):
     """Turns hidden vectors into scores of words."""
 

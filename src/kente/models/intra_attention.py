@@ -51,6 +51,11 @@ class IntraAttentionSeq2Seq(nn.Module):
         self.context = nn.Linear(width, 5 * width, bias=False)
         self.readout = nn.Linear(2 * width + size, size)
 
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        """The encoder's state after each word of the source."""
+        states, _ = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
+        return states[..., : self.config.width]
+
     def _begin(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]
     ) -> tuple[IntraAttentionState, list[Tensor]]:

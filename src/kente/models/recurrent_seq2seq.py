@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from kente.config import RecurrentConfig
+from kente.config import RecurrentConfig, RecurrentLanguageConfig
 from kente.errors import ConfigError
 from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
@@ -54,7 +54,7 @@ class AttentiveState:
     mask: Tensor = field(metadata=SHARED)  # (B, S)
 
 
-def make_cell(config: RecurrentConfig) -> MakeCell:
+def make_cell(config: RecurrentConfig | RecurrentLanguageConfig) -> MakeCell:
     """Cells of the settings' kind, for inputs of any size."""
 
     def make(inputs: int) -> Cell:
@@ -64,7 +64,7 @@ def make_cell(config: RecurrentConfig) -> MakeCell:
             case "lstm":
                 return LSTMCell(inputs, config.width)
             case "gru":
-                return GRUCell(inputs, config.width, reset_bias=config.reset_bias)
+                return GRUCell(inputs, config.width, reset_bias=getattr(config, "reset_bias", False))
             case "minimal":
                 return MinimalGateCell(inputs, config.width)
 
@@ -145,6 +145,10 @@ class FixedContextSeq2Seq(nn.Module):
         else:
             self.readout = nn.Sequential(nn.Linear(config.width + context, config.embedding), nn.Tanh())
 
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
+        """The encoder's state after each word of the source."""
+        return self.encoder(self.dropout(self.source_embedding(source)), source_mask)[0]
+
     def _begin(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> FixedContextState:
         _, ends = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
         last = ends[-1][0]
@@ -218,6 +222,10 @@ class AttentiveSeq2Seq(nn.Module):
         self.layers = nn.ModuleList(Layer(make, above) for _ in range(config.decoder_layers - 1))
         self.bridge = Bridge(memory, config.decoder_layers, self.cell.parts, config.width)
         self.readout = nn.Linear(config.width + context + config.embedding, config.embedding)
+
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
+        """The encoder's state after each word of the source."""
+        return self.encoder(self.dropout(self.source_embedding(source)), source_mask)[0]
 
     def _begin(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> AttentiveState:
         memory, ends = self.encoder(self.dropout(self.source_embedding(source)), source_mask)

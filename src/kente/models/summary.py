@@ -9,10 +9,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kente.config import ConvConfig, IntraAttentionConfig, ModelConfig, RecurrentConfig, TransformerConfig
+from kente.config import (
+    ConvConfig,
+    GraphConfig,
+    IntraAttentionConfig,
+    LanguageModelConfig,
+    MaskedConfig,
+    ModelConfig,
+    RecurrentConfig,
+    RecurrentLanguageConfig,
+    SkipGramConfig,
+    StackConfig,
+    TransformerConfig,
+)
+from kente.models.graph import GraphNetwork
+from kente.models.language_model import LanguageModel, RecurrentLanguageModel
+from kente.models.masked_lm import MaskedLM
+from kente.models.skip_gram import SkipGram
+from kente.models.text_reader import TextReader
+from kente.nn.graph import Edges
 
-LETTERS = {2: "B", 7: "S", 11: "T"}
-"""A reading of 2 sentences of 7 source and 11 target tokens, written in letters: odd sizes that no layer has."""
+LETTERS = {2: "B", 7: "S", 11: "T", 13: "N"}
+"""A reading of 2 sentences of 7 source and 11 target tokens, or of 13 nodes, written in letters: odd sizes that no layer has."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +71,48 @@ class Summary:
         return [self.title, rule, table[0], rule, *table[1:], rule, f"{self.parameters:,} parameters"]
 
 
+CELLS = {"rnn": "plain RNN", "lstm": "LSTM", "gru": "GRU", "minimal": "one-gate unit"}
+
+
 def describe(config: ModelConfig) -> str:
     """A model's architecture in a few words."""
     match config:
         case TransformerConfig():
             experts = f", {config.experts_used} of {config.experts} experts" if config.experts else ""
             positions = "no positions" if config.positions == "none" else f"{config.positions} positions"
-            return f"Transformer, {config.encoder_layers} + {config.decoder_layers} layers of {config.width}, {positions}{experts}"
+            layers = f"{config.encoder_layers} + {config.decoder_layers} layers of {config.width}"
+            return f"Transformer, {layers}, {positions}{experts}{_span(config)}"
         case RecurrentConfig():
-            cell = {"rnn": "plain RNN", "lstm": "LSTM", "gru": "GRU", "minimal": "one-gate unit"}[config.cell]
             context = "one fixed vector" if config.attention == "none" else f"{config.attention} attention"
-            return f"{cell}, {config.encoder_layers} + {config.decoder_layers} layers of {config.width}, {context}"
+            return f"{CELLS[config.cell]}, {config.encoder_layers} + {config.decoder_layers} layers of {config.width}, {context}"
         case IntraAttentionConfig():
             return f"LSTM with intra-attention, width {config.width}"
         case ConvConfig():
             layers = f"{len(config.encoder_channels)} + {len(config.decoder_channels)} layers of {config.width}"
             return f"convolutions (ConvS2S), {layers}"
+        case LanguageModelConfig() | MaskedConfig():
+            what = "decoder-only Transformer" if config.kind == "language" else "Transformer encoder"
+            positions = "no positions" if config.positions == "none" else f"{config.positions} positions"
+            return f"{what}, {config.layers} layers of {config.width}, {positions}{_span(config)}"
+        case RecurrentLanguageConfig():
+            return f"{CELLS[config.cell]} language model, {config.layers} layers of {config.width}"
+        case GraphConfig():
+            names = {"gat": "graph attention (GAT)", "gatv2": "graph attention (GATv2)"}
+            names |= {"dot": "dot-product attention over edges", "gcn": "graph convolutions (GCN)"}
+            return f"{names[config.layer]}, {config.layers} layers, {config.heads} heads of {config.width}"
+        case SkipGramConfig():
+            return f"skip-gram word vectors of {config.width}"
+
+
+def _span(config: TransformerConfig | StackConfig) -> str:
+    """What is looked at, if not everything, and how layers are kept, if it makes another network."""
+    spans = {
+        "full": "",
+        "window": f", a window of {config.reach}",
+        "memory": f", segments of {config.reach} with {config.remembered} remembered",
+        "linear": ", linear attention",
+    }
+    return spans[config.span] + (", reversible" if config.activations == "reversible" else "")
 
 
 def parameter_count(model: nn.Module) -> int:
@@ -83,12 +127,8 @@ def summarise(model: nn.Module, title: str = "") -> Summary:
     for name, module in model.named_modules():
         if list(module.parameters(recurse=False)):
             hooks.append(module.register_forward_hook(partial(_note, outputs, name)))
-    device = next(model.parameters()).device
-    source = torch.zeros(2, 7, dtype=torch.long, device=device)
     with torch.no_grad():
-        hidden = model(
-            source, torch.ones_like(source, dtype=torch.bool), torch.zeros(2, 11, dtype=torch.long, device=device)
-        )
+        hidden = model(*_reading(model, next(model.parameters()).device))
         logits = model.predict(hidden)  # type: ignore[operator]
     for hook in hooks:
         hook.remove()
@@ -105,6 +145,22 @@ def summarise(model: nn.Module, title: str = "") -> Summary:
         kind = type(module).__name__
         rows.append(Row(name, kind, shapes, outputs.get(name, ""), sum(p.numel() for p in fresh)))
     return Summary(title, tuple(rows), parameter_count(model))
+
+
+def _reading(model: nn.Module, device: torch.device) -> tuple[Any, ...]:
+    """What a model of its kind reads: a source, a target, or both; nodes and edges."""
+    source = torch.zeros(2, 7, dtype=torch.long, device=device)
+    mask, target = torch.ones_like(source, dtype=torch.bool), torch.zeros(2, 11, dtype=torch.long, device=device)
+    match model:
+        case LanguageModel() | RecurrentLanguageModel():
+            return source[:, :0], mask[:, :0], target
+        case MaskedLM() | SkipGram() | TextReader():
+            return source, mask
+        case GraphNetwork():
+            ends, starts = (torch.zeros(size, dtype=torch.long, device=device) for size in (13, 14))
+            return torch.zeros(13, model.features, device=device), Edges(ends, ends, starts, ends, ends, starts)
+        case _:
+            return source, mask, target
 
 
 def _note(outputs: dict[str, str], name: str, _module: nn.Module, _inputs: Any, output: Any) -> None:

@@ -7,8 +7,6 @@ logits = hidden E'
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -17,13 +15,13 @@ from torch import Tensor, nn
 
 from kente.config import TransformerConfig
 from kente.models.interface import SHARED, AttentionMap, Output, Step
-from kente.nn.attention import MultiHead, multi_head
+from kente.models.layers import layer_parts, position_codes, span_of, word_scale
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
+from kente.nn.linear_attention import no_sums
 from kente.nn.masks import as_numbers, padding_mask
 from kente.nn.past import Past, no_past, open_column
-from kente.nn.positions import Alibi, Learned, Relative, Rotary, Sinusoid, Unplaced
-from kente.nn.transformer import Decoder, Encoder, LayerParts
+from kente.nn.transformer import Decoder, Encoder
 from kente.nn.words import word_tables
 
 
@@ -35,6 +33,7 @@ class TransformerState:
     memory_mask: Tensor = field(metadata=SHARED)  # (B, S)
     past: Past = field(metadata=SHARED)
     kin: Tensor  # (rows, entries) which entries of its sentence's past are a row's own
+    sums: tuple[Tensor, ...] = ()  # of linear attention, in place of the past: (rows, H, K, K + 1) for each layer
 
 
 class Transformer(nn.Module):
@@ -45,49 +44,17 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
         self.config = config
-        self.scale = math.sqrt(config.width)
-        parts = LayerParts(
-            width=config.width,
-            heads=config.heads,
-            feedforward=config.feedforward,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            activation=config.activation,
-            norm=config.norm,
-            pre=config.norm_place == "pre",
-            turn=Rotary(config.width // config.heads) if config.positions == "rotary" else None,
-            meet=self._meeting(config),
-            experts=config.experts,
-            experts_used=config.experts_used,
-        )
-        tables = word_tables(source_vocabulary, target_vocabulary, config.width, config.tie)
+        self.scale = word_scale(config)
+        parts = layer_parts(config)
+        self.span = span_of(config)
+        sizes = (source_vocabulary, target_vocabulary, config.width)
+        tables = word_tables(*sizes, config.tie, bias=config.output_bias)
         self.source_embedding, self.target_embedding, self.output = tables
-        self.source_positions = self._positions(config)
-        self.target_positions = self._positions(config)
+        self.source_positions = position_codes(config)
+        self.target_positions = position_codes(config)
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config.encoder_layers, parts)
         self.decoder = Decoder(config.decoder_layers, parts)
-
-    @staticmethod
-    def _positions(config: TransformerConfig) -> nn.Module:
-        match config.positions:
-            case "sinusoid":
-                return Sinusoid(config.width)
-            case "learned":
-                return Learned(config.max_length, config.width)
-            case _:
-                return Unplaced()
-
-    @staticmethod
-    def _meeting(config: TransformerConfig) -> Callable[[], MultiHead]:
-        """How queries meet keys in self-attention, for one layer after the other."""
-        match config.positions:
-            case "relative":
-                return lambda: Relative(config.relative_distance, config.width // config.heads)
-            case "alibi":
-                return lambda: Alibi(config.heads)
-            case _:
-                return lambda: multi_head
 
     # --- reading in one go: training, scoring, looking ---
 
@@ -147,13 +114,18 @@ class Transformer(nn.Module):
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         projected = self.decoder.project(self.encode(source, source_mask))
         memory = tuple((keys.contiguous(), values.contiguous()) for keys, values in projected)  # read at every step
-        return TransformerState(memory, source_mask, no_past(len(memory), memory[0][0]), source_mask[:, :0])
+        linear, nothing = self.config.span == "linear", memory[0][0][:, :, :0]
+        past = no_past(0 if linear else len(memory), nothing)
+        sums = no_sums(len(memory) if linear else 0, nothing)
+        return TransformerState(memory, source_mask, past, source_mask[:, :0], sums)
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
-        past, kin, column = open_column(state.past, state.kin)
+        past, kin, column = open_column(state.past, state.kin, self.span.first if self.span else None)
         where = column.position.repeat_interleave(len(tokens) // len(column.position))
         x = self.target_positions(self.target_embedding(tokens)[:, None] * self.scale, where[:, None])[:, 0]
         memory_mask = as_numbers(padding_mask(state.memory_mask), x)
-        hidden = self.decoder.step(x, state.memory, memory_mask, past.layers, column)
+        sums = tuple(layer.clone() for layer in state.sums)  # a state stays as it is
+        written = [(layer,) for layer in sums] or past.layers
+        hidden = self.decoder.step(x, state.memory, memory_mask, written, column)
         logits = (output or self.output).scores(hidden)
-        return Step(logits, replace(state, past=past, kin=kin))
+        return Step(logits, replace(state, past=past, kin=kin, sums=sums))

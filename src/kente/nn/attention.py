@@ -109,10 +109,12 @@ def ask(
     return join_heads(torch.bmm(weights.view(-1, group, others), values.reshape(flat)).view(queries.shape))
 
 
-def _xavier_blocks(weight: Tensor, width: int) -> None:
-    """Initialise matrices that were stacked for speed as if each stood alone."""
-    for block in weight.split(width):
+def begin_stacked(projection: nn.Linear, width: int) -> None:
+    """Initialise matrices that were stacked for speed as if each stood alone, and biases, if any, at nothing."""
+    for block in projection.weight.split(width):
         nn.init.xavier_uniform_(block)
+    if projection.bias is not None:
+        nn.init.zeros_(projection.bias)
 
 
 class SelfAttention(nn.Module):
@@ -122,14 +124,21 @@ class SelfAttention(nn.Module):
     """
 
     def __init__(
-        self, width: int, heads: int, dropout: float = 0.0, turn: Turn | None = None, meet: MultiHead = multi_head
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        turn: Turn | None = None,
+        meet: MultiHead = multi_head,
+        *,
+        biases: bool = False,
     ):
         super().__init__()
         self.heads, self.dropout, self.turn, self.meet = heads, dropout, turn, meet
-        self.query_key_value = nn.Linear(width, 3 * width, bias=False)  # three matrices in one: one pass over memory
-        self.output = nn.Linear(width, width, bias=False)
-        _xavier_blocks(self.query_key_value.weight, width)
-        nn.init.xavier_uniform_(self.output.weight)
+        self.query_key_value = nn.Linear(width, 3 * width, bias=biases)  # three matrices in one: one pass over memory
+        self.output = nn.Linear(width, width, bias=biases)
+        for projection in (self.query_key_value, self.output):
+            begin_stacked(projection, width)
 
     def forward(
         self,
@@ -138,16 +147,19 @@ class SelfAttention(nn.Module):
         *,
         causal: bool = False,
         visible: bool = False,
+        read: list[tuple[Tensor, Tensor]] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns (context, weights)."""
+        """Returns (context, weights). `read`, when given, collects keys and values, for `step` to go on from."""
         queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
         if self.turn is not None:
             queries, keys = self.turn(queries), self.turn(keys)
+        if read is not None:
+            read.append((keys, values))
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
 
-    def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, Tensor], column: Column) -> Float[Tensor, "N D"]:
+    def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, ...], column: Column) -> Float[Tensor, "N D"]:
         """The context of one more position in each of a sentence's rows. Writes its keys and values into the buffers `past`."""
         rows = (len(column.position), -1, 3, self.heads, x.shape[1] // self.heads)  # (B, G, 3, H, K)
         queries, keys, values = self.query_key_value(x).view(rows).permute(2, 0, 3, 1, 4)
@@ -165,15 +177,16 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """C = Attn(X, X'): queries from the target, keys and values from the encoder (lecture 004: Q = M W_Q, K = R W_K, V = R W_V)."""
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0):
+    def __init__(
+        self, width: int, heads: int, dropout: float = 0.0, meet: MultiHead = multi_head, *, biases: bool = False
+    ):
         super().__init__()
-        self.heads, self.dropout = heads, dropout
-        self.query = nn.Linear(width, width, bias=False)
-        self.key_value = nn.Linear(width, 2 * width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
-        nn.init.xavier_uniform_(self.query.weight)
-        _xavier_blocks(self.key_value.weight, width)
-        nn.init.xavier_uniform_(self.output.weight)
+        self.heads, self.dropout, self.meet = heads, dropout, meet
+        self.query = nn.Linear(width, width, bias=biases)
+        self.key_value = nn.Linear(width, 2 * width, bias=biases)
+        self.output = nn.Linear(width, width, bias=biases)
+        for projection in (self.query, self.key_value, self.output):
+            begin_stacked(projection, width)
 
     def project(self, memory: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
         """Keys and values of the source: computed once for a sentence, used at every step."""
@@ -191,7 +204,7 @@ class CrossAttention(nn.Module):
         """Returns (context, weights)."""
         queries = split_heads(self.query(x), self.heads)
         dropout = self.dropout if self.training else 0.0
-        context, weights = multi_head(queries, *memory, mask, dropout=dropout, visible=visible)
+        context, weights = self.meet(queries, *memory, mask, dropout=dropout, visible=visible)
         return self.output(join_heads(context)), weights
 
     def step(

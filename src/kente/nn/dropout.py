@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +43,14 @@ class _Supply:
         start = self.places.randrange(len(factors) - count)
         return factors[start : start + count]
 
+    def copy(self) -> _Supply:
+        """One that will give what this one would."""
+        other = _Supply(0)
+        other.generator.set_state(self.generator.get_state())
+        other.places.setstate(self.places.getstate())
+        other.factors = dict(self.factors)
+        return other
+
 
 _here = threading.local()
 
@@ -56,6 +64,38 @@ def noise(seed: int) -> Iterator[None]:
         yield
     finally:
         _here.supply = before
+
+
+class Moment:
+    """The randomness of now, to come back to:  with moment: ...  drops what was dropped from here on the first time.
+
+    For what is computed again while gradients are taken, and must be the same again.
+    """
+
+    def __init__(self) -> None:
+        supply: _Supply | None = getattr(_here, "supply", None)
+        self.supply = supply.copy() if supply else None
+        # torch's own stream feeds dropout where there is no supply, and on other devices
+        self.cards = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else range(0)
+        self.own = None if supply else torch.get_rng_state()
+        self.theirs = [torch.cuda.get_rng_state(card) for card in self.cards]
+        self.leaving: list[ExitStack] = []
+
+    def __enter__(self) -> None:
+        leaving = ExitStack()
+        before = getattr(_here, "supply", None)
+        leaving.callback(setattr, _here, "supply", before)
+        _here.supply = self.supply.copy() if self.supply else None
+        if self.own is not None or self.theirs:
+            leaving.enter_context(torch.random.fork_rng(devices=self.cards))
+        if self.own is not None:
+            torch.set_rng_state(self.own)
+        for card, state in zip(self.cards, self.theirs, strict=True):
+            torch.cuda.set_rng_state(state, card)
+        self.leaving.append(leaving)
+
+    def __exit__(self, *_: object) -> None:
+        self.leaving.pop().close()
 
 
 def _factors(x: Tensor, p: float) -> Tensor:

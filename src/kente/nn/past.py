@@ -3,12 +3,14 @@
 A sentence may be continued in several ways at once, by G rows. Everything that any of them writes stands in one buffer of the sentence,
 one entry after the other, and `kin` says for each row which entries are its own past. When a row goes on from where another stood, only
 its line of `kin` changes. Entries that no row descends from any more are dropped when room is needed: rows share most of their past, so
-that G rows have little more to remember, and to look through, than one.
+that G rows have little more to remember, and to look through, than one. Where attention looks at a stretch of the past only, entries
+before it have no row either: a past of any length needs the room of the stretch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -60,9 +62,21 @@ class Column:
         return (self.places - self.position[:, None])[:, None]
 
 
-def open_column(past: Past, kin: Bool[Tensor, "N E"]) -> tuple[Past, Bool[Tensor, "N E2"], Column]:
-    """(past, kin, column) as they will be when each row has written one more word into the column."""
+def open_column(
+    past: Past, kin: Bool[Tensor, "N E"], first: Callable[[Tensor], Tensor] | None = None
+) -> tuple[Past, Bool[Tensor, "N E2"], Column]:
+    """(past, kin, column) as they will be when each row has written one more word into the column.
+
+    `first` says which place is the first that a position looks at (longspan.Window.first); without it, all are looked at.
+    """
+    if not past.layers:  # sums in place of entries: linear attention
+        return replace(past, position=past.position + 1), kin, Column(0, 0, past.position, past.places, None)
     sentences, group = len(past.used), len(kin) // len(past.used)
+    if first is not None:
+        in_sight = past.places >= first(past.position)[:, None]
+        # what is out of sight is nobody's past any more, and stands nowhere that would have to be felt as a distance
+        kin = kin & in_sight.repeat_interleave(group, dim=0)
+        past = replace(past, places=torch.where(in_sight, past.places, past.position[:, None]))
     start = int(past.used.max())
     if start + group > kin.shape[1]:
         past, kin = _with_room(past, kin, group)

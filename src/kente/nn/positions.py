@@ -1,19 +1,21 @@
 """How a network without recurrence knows where a word stands. Attention alone cannot tell ABC from BCA (lecture 000).
 
-Sinusoid and Learned add a code to the words. Rotary, Relative and Alibi act inside self-attention and know distances only.
+Sinusoid (in three forms) and Learned add a code to the words. Rotary, Relative, RelativeSinusoid and Alibi act inside self-attention and
+know distances only.
 Words stand at 0, 1, 2, ... unless `positions` are given, in any shape that fits the words.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from kente.nn.attention import Mask, as_mask, attend, dot_scores, hide
+from kente.nn.attention import FEW, Mask, as_mask, attend, dot_scores, hide
 
 
 def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -26,21 +28,38 @@ def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).float()
 
 
+def sinusoid_halves(length: int, width: int) -> Float[Tensor, "T D"]:
+    """The same numbers in another order: all sines, then all cosines (Marian)."""
+    code = sinusoid(length, width)
+    return torch.cat([code[:, 0::2], code[:, 1::2]], dim=1)
+
+
+def sinusoid_fairseq(length: int, width: int) -> Float[Tensor, "T D"]:
+    """PE(pos) = sin((pos + 2) w_i), then cos((pos + 2) w_i),  with  w_i = 10000^(-i / (D/2 - 1))      (tensor2tensor, fairseq, M2M100)
+
+    The slowest wave is 10000 radians long, where the paper's stays below it; places 0 and 1 belong to marks of fairseq's.
+    """
+    half = width // 2
+    rates = 10_000 ** (-torch.arange(half, dtype=torch.float64) / max(1, half - 1))
+    angles = torch.arange(2, 2 + length, dtype=torch.float64)[:, None] * rates  # (T, D/2)
+    return torch.cat([angles.sin(), angles.cos()], dim=1).float()
+
+
 class Sinusoid(nn.Module):
-    """Adds the sinusoid code; knows every length, trained on or not."""
+    """Adds a sinusoid code; knows every length, trained on or not."""
 
     table: Tensor
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, code: Callable[[int, int], Tensor] = sinusoid):
         super().__init__()
-        self.width = width
-        self.register_buffer("table", sinusoid(256, width), persistent=False)
+        self.width, self.code = width, code
+        self.register_buffer("table", code(256, width), persistent=False)
 
     def forward(self, x: Float[Tensor, "B T D"], positions: Int[Tensor, "..."] | None = None) -> Float[Tensor, "B T D"]:
         end = x.shape[1] if positions is None else int(positions.max()) + 1
         if end > len(self.table):
             with torch.inference_mode(False):  # grown while translating, it must still serve training
-                self.table = sinusoid(2 * end, self.width).to(self.table.device)
+                self.table = self.code(2 * end, self.width).to(self.table.device)
         return x + (self.table[:end] if positions is None else self.table[positions]).to(x.dtype)
 
 
@@ -138,6 +157,68 @@ class Relative(nn.Module):
         context, weights = attend(scores, values, mask, 0.0 if visible else dropout)
         summed = torch.zeros_like(by_distance).scatter_add(-1, row, weights)
         return context + summed @ self.values.weight, weights if visible else None
+
+
+class RelativeSinusoid(nn.Module):
+    """score_ij = ((q_i + u) . k_j + (q_i + v) . W r_{i-j}) / sqrt(K),  r_d the sinusoid of distance d (Dai et al., 2019, section 3.3).
+
+    u and v are what a head looks for in any word and at any distance, whatever the query. Every distance has a code, trained on or not.
+    q_i meets the codes of all distances once and scores are picked by distance; there is no fused kernel: weights always exist.
+    """
+
+    table: Tensor
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.width, self.heads = width, heads
+        self.distance = nn.Linear(width, width, bias=False)
+        self.any_word = nn.Parameter(torch.zeros(heads, 1, width // heads))
+        self.any_distance = nn.Parameter(torch.zeros(heads, 1, width // heads))
+        nn.init.xavier_uniform_(self.distance.weight)
+        self._fill(256)
+
+    def _fill(self, farthest: int, device: torch.device | None = None) -> None:
+        codes = sinusoid(2 * farthest + 1, self.width, -farthest).flip(0).contiguous()  # from far behind to far ahead
+        self.register_buffer("table", codes.to(device), persistent=False)
+
+    def _by_distance(self, queries: Float[Tensor, "B H T K"], high: int, low: int) -> Float[Tensor, "B H T N"]:
+        """q . W r_d for the distances d = high, high - 1, ..., low."""
+        farthest = max(high, -low)
+        if 2 * farthest >= len(self.table):
+            with torch.inference_mode(False):  # grown while writing, it must still serve training
+                self._fill(2 * farthest, self.table.device)
+        zero = len(self.table) // 2
+        codes = self.table[zero - high : zero - low + 1].to(queries.dtype)
+        if queries.shape[2] <= FEW:  # cheaper to bring the queries to the codes
+            return queries @ self.distance.weight.view(self.heads, -1, self.width) @ codes.T
+        return queries @ self.distance(codes).view(len(codes), self.heads, -1).permute(1, 2, 0)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "B H T K"],
+        keys: Float[Tensor, "B H S K"],
+        values: Float[Tensor, "B H S K"],
+        mask: Mask,
+        *,
+        causal: bool = False,
+        dropout: float = 0.0,
+        visible: bool = False,
+        apart: Int[Tensor, "..."] | None = None,
+    ) -> tuple[Float[Tensor, "B H T K"], Float[Tensor, "B H T S"] | None]:
+        """Attention in every head at once; with visible weights none is dropped out."""
+        asking, (length, others) = queries + self.any_distance, (queries.shape[2], keys.shape[2])
+        if apart is None:
+            # row t wants column length - 1 - t + j for key j: read with one step less to a row, the rows move along by themselves
+            every = self._by_distance(asking, others - 1, -length).flatten(-2)
+            placed = every[..., length - 1 : -1].unflatten(-1, (length, -1))[..., :others]
+        else:
+            high, low = -int(apart.min()), -int(apart.max())
+            wanted = (high + apart)[:, None].expand(*queries.shape[:3], -1)
+            placed = self._by_distance(asking, high, low).gather(-1, wanted)
+        scores = dot_scores(queries + self.any_word, keys) + placed / math.sqrt(queries.shape[-1])
+        mask = as_mask(mask, causal, queries, keys)
+        context, weights = attend(scores, values, mask, 0.0 if visible else dropout)
+        return context, weights if visible else None
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, "{heads}"]:

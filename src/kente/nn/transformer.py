@@ -6,6 +6,7 @@ Post-norm is the paper and the lectures:  x = norm(x + sublayer(x)).   Pre-norm 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -14,10 +15,23 @@ from torch import Tensor, nn
 from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
+from kente.nn.linear_attention import LinearAttention
 from kente.nn.past import Column
+from kente.nn.recompute import LayerCall, Passage, Sublayer, keep
 
 KeysValues = tuple[Tensor, Tensor]
 """Of one layer, (B, H, S, K) each."""
+LayerPast = tuple[Tensor, ...]
+"""What one layer remembers of the words written: keys and values (past.Past), or the sums of linear attention."""
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "swiglu": F.silu,  # that of its gate
+}
 
 
 class FeedForward(nn.Module):
@@ -26,8 +40,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, activation: str):
         super().__init__()
         self.gated = activation == "swiglu"
-        activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
-        self.activation = activations[activation]
+        self.activation = ACTIVATIONS[activation]
         self.inner = nn.Linear(width, inner * 2 if self.gated else inner, bias=not self.gated)
         self.outer = nn.Linear(inner, width, bias=not self.gated)
         for block in self.inner.weight.split(inner):
@@ -62,12 +75,18 @@ class Residual(nn.Module):
         x = self.dropout.add(x, y)
         return x if self.pre else self.norm(x)
 
+    def around(self, sublayer: Callable[..., Tensor]) -> Sublayer:
+        """(onto, x) -> onto + sublayer(x), normalised."""
+        return lambda onto, x, *outside: self.leave(onto, sublayer(self.enter(x), *outside))
+
 
 class LayerParts:
     """What layers are made of: constructors take parts, not flags.
 
     `turn` and `meet` are positions inside self-attention; `meet` is made anew for each layer, for it may learn.
-    With `experts`, each layer has so many feed-forward networks and every position goes to `experts_used` of them.
+    `attention`, when given, makes another self-attention altogether; `cross_meet` is how queries meet the source; `passage` is the way
+    through a stack. With `experts`, each layer has so many feed-forward networks and every position goes to `experts_used` of them.
+    `epsilon` is what norms add before they divide, 0 being torch's own; `biases` are those of attention's projections.
     """
 
     def __init__(
@@ -83,14 +102,25 @@ class LayerParts:
         pre: bool,
         turn: Turn | None = None,
         meet: Callable[[], MultiHead] = lambda: multi_head,
+        attention: Callable[[], LinearAttention] | None = None,
+        cross_meet: MultiHead = multi_head,
+        passage: Passage = keep,
         experts: int = 0,
         experts_used: int = 1,
+        epsilon: float = 0.0,
+        biases: bool = False,
     ):
-        self.pre = pre
-        self.norm: Callable[[], nn.Module] = lambda: nn.LayerNorm(width) if norm == "layer" else nn.RMSNorm(width)
+        self.pre, self.passage = pre, passage
+
+        def one_norm() -> nn.Module:
+            return nn.LayerNorm(width, epsilon or 1e-5) if norm == "layer" else nn.RMSNorm(width, epsilon or None)
+
+        self.norm: Callable[[], nn.Module] = one_norm
         self.residual = lambda: Residual(self.norm(), dropout, pre=pre)
-        self.self_attention = lambda: SelfAttention(width, heads, attention_dropout, turn, meet())
-        self.cross_attention = lambda: CrossAttention(width, heads, attention_dropout)
+        self.self_attention: Callable[[], SelfAttention | LinearAttention] = attention or (
+            lambda: SelfAttention(width, heads, attention_dropout, turn, meet(), biases=biases)
+        )
+        self.cross_attention = lambda: CrossAttention(width, heads, attention_dropout, cross_meet, biases=biases)
 
         def one_expert() -> FeedForward:
             return FeedForward(width, feedforward, activation)
@@ -101,6 +131,15 @@ class LayerParts:
         self.feedforward: Callable[[], nn.Module] = many_experts if experts else one_expert
 
 
+def noted(attention: tuple[Tensor, Tensor | None], seen: list[Tensor] | None) -> Tensor:
+    """The context alone; its weights go to `seen`, when that is given."""
+    context, weights = attention
+    if seen is not None:
+        assert weights is not None
+        seen.append(weights)
+    return context
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
@@ -109,15 +148,31 @@ class EncoderLayer(nn.Module):
         self.attention, self.attention_residual = parts.self_attention(), parts.residual()
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
-    def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
-    ) -> Float[Tensor, "B S D"]:
-        """`seen`, when given, collects the attention weights (B, H, S, S)."""
-        context, weights = self.attention(self.attention_residual.enter(x), mask, visible=seen is not None)
-        x = self.attention_residual.leave(x, context)
-        if seen is not None:
-            seen.append(weights)
-        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
+    def reading(
+        self,
+        mask: Bool[Tensor, "..."] | None,
+        seen: list[Tensor] | None = None,
+        *,
+        causal: bool = False,
+        read: list[KeysValues] | None = None,
+    ) -> LayerCall:
+        """`seen`, when given, collects the attention weights (B, H, S, S); `read` keys and values."""
+
+        def attention(x: Tensor) -> Tensor:
+            return noted(self.attention(x, mask, causal=causal, visible=seen is not None, read=read), seen)
+
+        sublayers = [self.attention_residual.around(attention), self.feedforward_residual.around(self.feedforward)]
+        return LayerCall(sublayers, list(self.parameters()))
+
+    def writing(self, past: LayerPast, column: Column) -> LayerCall:
+        """One more position in each row (N, D)."""
+
+        def attention(x: Tensor) -> Tensor:
+            return self.attention.step(x, past, column)
+
+        return LayerCall(
+            [self.attention_residual.around(attention), self.feedforward_residual.around(self.feedforward)]
+        )
 
 
 class DecoderLayer(nn.Module):
@@ -129,47 +184,72 @@ class DecoderLayer(nn.Module):
         self.cross, self.cross_residual = parts.cross_attention(), parts.residual()
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
-    def forward(
+    def _around(
         self,
-        x: Float[Tensor, "B T D"],
-        memory: KeysValues,
-        memory_mask: Bool[Tensor, "..."],
-        *,
-        seen: list[Tensor] | None = None,
-    ) -> Float[Tensor, "B T D"]:
+        attention: Callable[[Tensor], Tensor],
+        cross: Callable[[Tensor, KeysValues], Tensor],
+    ) -> list[Sublayer]:
+        """The three sub-layers, of which only `cross` takes the keys and values of the source."""
+        return [
+            self.attention_residual.around(lambda x, *_: attention(x)),
+            self.cross_residual.around(lambda x, keys, values: cross(x, (keys, values))),
+            self.feedforward_residual.around(lambda x, *_: self.feedforward(x)),
+        ]
+
+    def reading(
+        self, memory: KeysValues, memory_mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
+    ) -> LayerCall:
         """Read positions that may look back only. `seen`, when given, collects the weights of both attentions."""
         visible = seen is not None
-        context, weights = self.attention(self.attention_residual.enter(x), causal=True, visible=visible)
-        x = self.attention_residual.leave(x, context)
-        context, source_weights = self.cross(self.cross_residual.enter(x), memory, memory_mask, visible=visible)
-        x = self.cross_residual.leave(x, context)
-        if seen is not None:
-            seen += [weights, source_weights]
-        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
-    def step(
-        self, x: Float[Tensor, "N D"], memory: KeysValues, memory_mask: Tensor, past: KeysValues, column: Column
-    ) -> Float[Tensor, "N D"]:
-        """One more position in each row."""
-        x = self.attention_residual.leave(x, self.attention.step(self.attention_residual.enter(x), past, column))
-        x = self.cross_residual.leave(x, self.cross.step(self.cross_residual.enter(x), memory, memory_mask))
-        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
+        def attention(x: Tensor) -> Tensor:
+            return noted(self.attention(x, causal=True, visible=visible), seen)
+
+        def cross(x: Tensor, source: KeysValues) -> Tensor:
+            return noted(self.cross(x, source, memory_mask, visible=visible), seen)
+
+        return LayerCall(self._around(attention, cross), list(self.parameters()), memory)
+
+    def writing(self, memory: KeysValues, memory_mask: Tensor, past: LayerPast, column: Column) -> LayerCall:
+        """One more position in each row (N, D)."""
+
+        def attention(x: Tensor) -> Tensor:
+            return self.attention.step(x, past, column)
+
+        def cross(x: Tensor, source: KeysValues) -> Tensor:
+            return self.cross.step(x, source, memory_mask)
+
+        return LayerCall(self._around(attention, cross), outside=memory)
 
 
 class Encoder(nn.Module):
-    """A stack of layers; pre-norm stacks end with a norm of their own."""
+    """A stack of layers over one text; pre-norm stacks end with a norm of their own.
+
+    Read `causal`, each position looks back only: that is all a decoder without a source is, and `step` goes on from there.
+    """
 
     def __init__(self, layers: int, parts: LayerParts):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(layers))
         self.norm = parts.norm() if parts.pre else nn.Identity()
+        self.passage = parts.passage
 
     def forward(
-        self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
+        self,
+        x: Float[Tensor, "B S D"],
+        mask: Bool[Tensor, "..."] | None = None,
+        seen: list[Tensor] | None = None,
+        *,
+        causal: bool = False,
+        read: list[KeysValues] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        for layer in self.layers:
-            x = layer(x, mask, seen)
-        return self.norm(x)
+        readings = [layer.reading(mask, seen, causal=causal, read=read) for layer in self.layers]  # type: ignore[operator]
+        return self.norm(self.passage(readings, x))
+
+    def step(self, x: Float[Tensor, "N D"], past: Sequence[LayerPast], column: Column) -> Float[Tensor, "N D"]:
+        """One more position in each row, written into each layer's `past` at `column`."""
+        steps = [layer.writing(written, column) for layer, written in zip(self.layers, past, strict=True)]  # type: ignore[operator]
+        return self.norm(self.passage(steps, x))
 
 
 class Decoder(nn.Module):
@@ -179,6 +259,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
         self.norm = parts.norm() if parts.pre else nn.Identity()
+        self.passage = parts.passage
 
     def project(self, memory: Float[Tensor, "B S D"]) -> list[KeysValues]:
         """Each layer's keys and values of the source."""
@@ -192,19 +273,23 @@ class Decoder(nn.Module):
         *,
         seen: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        for layer, source in zip(self.layers, memory, strict=True):
-            x = layer(x, source, memory_mask, seen=seen)
-        return self.norm(x)
+        readings = [
+            layer.reading(source, memory_mask, seen)  # type: ignore[operator]
+            for layer, source in zip(self.layers, memory, strict=True)
+        ]
+        return self.norm(self.passage(readings, x))
 
     def step(
         self,
         x: Float[Tensor, "N D"],
         memory: Sequence[KeysValues],
         memory_mask: Float[Tensor, "B 1 1 S"],
-        past: Sequence[KeysValues],
+        past: Sequence[LayerPast],
         column: Column,
     ) -> Float[Tensor, "N D"]:
         """One more position in each row, written into each layer's `past` at `column`. A sentence has several rows side by side."""
-        for layer, source, written in zip(self.layers, memory, past, strict=True):
-            x = layer.step(x, source, memory_mask, written, column)  # type: ignore[operator]
-        return self.norm(x)
+        steps = [
+            layer.writing(source, memory_mask, written, column)  # type: ignore[operator]
+            for layer, source, written in zip(self.layers, memory, past, strict=True)
+        ]
+        return self.norm(self.passage(steps, x))

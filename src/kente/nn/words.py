@@ -58,11 +58,16 @@ class OneHot(nn.Module):
         return F.one_hot(ids, self.vocabulary).to(torch.get_default_dtype())
 
 
-def word_tables(source_vocabulary: int, target_vocabulary: int, width: int, tie: str) -> tuple[Words, Words, Words]:
-    """(source, target, output) tables of one width; tie: "all" is one table for the three, "target" one for the last two, "none" three."""
-    source = Words(source_vocabulary, width)
+def word_tables(
+    source_vocabulary: int, target_vocabulary: int, width: int, tie: str, *, bias: bool = False
+) -> tuple[Words, Words, Words]:
+    """(source, target, output) tables of one width; tie: "all" is one table for the three, "target" one for the last two, "none" three.
+
+    A `bias` is the output's.
+    """
+    source = Words(source_vocabulary, width, bias=bias and tie == "all")
     if tie == "all":
         assert source_vocabulary == target_vocabulary, "one table needs one vocabulary"
         return source, source, source
-    target = Words(target_vocabulary, width)
-    return source, target, target if tie == "target" else Words(target_vocabulary, width)
+    target = Words(target_vocabulary, width, bias=bias and tie == "target")
+    return source, target, target if tie == "target" else Words(target_vocabulary, width, bias=bias)

@@ -35,9 +35,11 @@ def served(
     opened = Run.open(run)
     try:
         known = opened.languages(reporter)
-    except RunError:
-        if codes is None:
-            raise
+    except RunError as error:
+        decode = opened.config.decode  # a model of many languages is told which
+        codes = codes or (decode.source_language, decode.target_language)
+        if not all(map(is_code, codes)):
+            raise RunError(f"{error}; --languages A,B says which they are") from None
         return Pair(*codes, run), None
     if codes is None:
         codes = known.source, known.target

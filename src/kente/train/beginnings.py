@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from kente.data.associations import associate
 from kente.data.store import Store
 from kente.nn.attention import CrossAttention, SelfAttention
+from kente.nn.linear_attention import LinearAttention
 from kente.nn.transformer import FeedForward
 from kente.nn.words import Words
 
@@ -43,7 +44,7 @@ def _put(table: Words, vectors: Tensor) -> None:
 
 def _silence(model: nn.Module) -> None:
     for module in model.modules():
-        if isinstance(module, SelfAttention | CrossAttention):
+        if isinstance(module, SelfAttention | LinearAttention | CrossAttention):
             module.output.weight.zero_()
         elif isinstance(module, FeedForward):
             module.outer.weight.zero_()

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
-from kente.config import BatchConfig, Config, TransformerConfig
+from kente.config import BatchConfig, Config, StackConfig, TransformerConfig
 from kente.configfile import apply
-from kente.data.batches import Batches
+from kente.data.batches import Batches, Feed
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers
 from kente.models.build import build
 from kente.reporting import Reporter
 from kente.train.gradients import Gradients
-from kente.train.objectives import CrossEntropy
+from kente.train.objectives import CrossEntropy, Objective
 from kente.train.optimiser import LANDING, Optimiser, rate_at
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -69,16 +71,24 @@ class Chooser:
             self.free(f"model.{field}") for field in SIZES["tiny"]
         )
 
+    def hold(self, *settings: str) -> None:
+        """These are settled by something else, and no longer ours to choose."""
+        self.by_hand = self.by_hand | set(settings)
+
     def choose(self, setting: str, value: Any, reason: str) -> None:
         """Set one value unless the user did; say so."""
         if self._set(setting, value, reason):
             self.reporter.say(f"chosen: {setting} = {value}  ({reason})")
 
     def choose_size(self, name: str, reason: str) -> None:
-        """Set the shape of the model to one of SIZES; one line says so."""
-        for field, value in SIZES[name].items():
+        """Set the shape of the model to one of SIZES."""
+        self.choose_shape(name, SIZES[name], reason)
+
+    def choose_shape(self, name: str, size: dict[str, Any], reason: str) -> None:
+        """Set the shape of the model; one line says so."""
+        for field, value in size.items():
             self._put(f"model.{field}", value, reason)
-        shape = ", ".join(f"{field} {value}" for field, value in SIZES[name].items())
+        shape = ", ".join(f"{field} {value}" for field, value in size.items())
         self.reporter.say(f"chosen: model size {name}: {shape.replace('_', ' ')}  ({reason})")
 
     def bend(self, setting: str, value: Any, reason: str) -> None:
@@ -104,21 +114,36 @@ class Chooser:
 
 
 def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str) -> float:
+    """The median time of real updates of a throw-away translator."""
+
+    def parts(config: Config) -> Parts:
+        model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
+        batches = Batches(store, config.batches, seed=config.train.seed)
+        return model, CrossEntropy(config.train.label_smoothing), batches
+
+    return measured_pace(config, parts, device)
+
+
+Parts = tuple[nn.Module, Objective, Feed]
+"""What the trainer puts together: a fresh model, what it minimises, what it reads."""
+
+
+def measured_pace(config: Config, parts: Callable[[Config], Parts], device: torch.device | str) -> float:
     """The median time of real updates of a throw-away model, over two seconds or so.
 
     The first ones, which set kernels up for new shapes, do not count, and the median forgives a neighbour who wakes up.
     """
     torch.manual_seed(0)
-    model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint).to(device)
+    model, objective, batches = parts(config)
+    model.to(device).train()
     optimiser = Optimiser(model, config.optimiser)
-    gradients = Gradients(model, CrossEntropy(config.train.label_smoothing), device)
-    batches = Batches(store, config.batches, seed=config.train.seed)
+    gradients = Gradients(model, objective, device)
     times: list[float] = []
     while len(times) < 8 or (sum(times) < 2.0 and len(times) < 40):
         begun = time.monotonic()
         first = len(times) * config.batches.accumulation
-        parts = range(first, first + config.batches.accumulation)
-        gradients([batches.batch(part % len(batches)) for part in parts], seed=0, step=len(times))
+        several = range(first, first + config.batches.accumulation)
+        gradients([batches.batch(place % len(batches)) for place in several], seed=0, step=len(times))
         optimiser.step(1e-6, optimiser.gradient_norm())
         optimiser.zero()
         times.append(time.monotonic() - begun)
@@ -189,7 +214,7 @@ def training_choices(config: Config, updates: int, epochs: float) -> list[tuple[
     warmup = max(10, min(200, updates // 20))
     decay = round(1 - 1 / min(2000, max(20, updates / 12)), 5)
     return [
-        ("model.dropout", dropout, f"each sentence will be seen about {epochs:.1f} times"),
+        ("model.dropout", dropout, f"all of it will be read about {epochs:.1f} times"),
         ("optimiser.rate", rate, f"for a width of {config.model.width} and {updates:,} updates"),
         ("optimiser.warmup", warmup, f"a twentieth of {updates:,} updates"),
         ("train.ema_decay", decay, "averages about the last twelfth of the run"),
@@ -201,7 +226,7 @@ def _peak_rate(config: Config, updates: int) -> float:
     if config.optimiser.kind == "adamw":
         peak = 3e-3
     else:
-        peak = 8e-3 if isinstance(config.model, TransformerConfig) else 16e-3
+        peak = 8e-3 if isinstance(config.model, TransformerConfig | StackConfig) else 16e-3
     return round(peak * (128 / config.model.width) ** 0.5 * min(1.0, (1000 / max(1, updates)) ** 0.25), 5)
 
 

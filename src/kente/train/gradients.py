@@ -7,18 +7,19 @@ to be cut, and nobody waits for anybody until the end. What comes out depends on
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kente.data.batches import Batch
+from kente.data.batches import Reading
 from kente.nn.dropout import noise
 from kente.train.objectives import Objective
 
 SMALLEST_SHARE = 192
-"""Target tokens below which a share is not worth a thread of its own."""
+"""Tokens (of the target, if there is one) below which a share is not worth a thread of its own."""
 
 Gradient = list[Tensor | None]
 
@@ -43,12 +44,12 @@ class Gradients:
         self.models = [model] + [replica(model) for _ in range(self.threads - 1)]
         self.pool = ThreadPoolExecutor(self.threads, "kente-share") if self.threads > 1 else None
 
-    def __call__(self, batches: list[Batch], seed: int, step: int) -> float:
+    def __call__(self, batches: Sequence[Reading], seed: int, step: int) -> float:
         tokens = sum(batch.target_tokens for batch in batches)
         loss = 0.0
         total: Gradient | None = None
         for place, batch in enumerate(batches):
-            count = max(1, min(self.threads, batch.target_tokens // SMALLEST_SHARE))
+            count = max(1, min(self.threads, batch.work // SMALLEST_SHARE))
             first = place * self.threads
             work = [
                 (model, share, dropout_seed(seed, step, first + index), tokens)
@@ -76,7 +77,7 @@ class Gradients:
         )  # for this thread of ours alone, but for MKL's products everywhere, until set back
         return self._one(*item)
 
-    def _one(self, model: nn.Module, share: Batch, seed: int, tokens: int) -> tuple[float, Gradient]:
+    def _one(self, model: nn.Module, share: Reading, seed: int, tokens: int) -> tuple[float, Gradient]:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         with noise(seed):

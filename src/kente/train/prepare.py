@@ -9,7 +9,7 @@ import random
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,8 @@ from kente.data.corpus import Corpus, Pair, write_pairs
 from kente.data.keys import Keys
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
-from kente.data.tokenizer import Tokenizers, train_tokenizers
+from kente.data.tags import KNOWN, found_tags, untagged
+from kente.data.tokenizer import Texts, Tokenizers, train_tokenizers
 from kente.errors import CorpusError, RunError
 from kente.reporting import Reporter
 from kente.runs import LANGUAGES, Run
@@ -68,11 +69,15 @@ def prepare(
     reporter: Reporter,
     languages: tuple[str, str] = UNNAMED,
     *,
+    also: Sequence[Corpus] = (),
+    apart: Sequence[Pair] = (),
     corrections: Corpus | None = None,
+    tokenizers: Callable[[Texts], Tokenizers] | None = None,
 ) -> CleaningReport:
     """Clean, split, learn tokenizers and languages, store ids: everything lands in the run folder. Safe to do again after a crash.
 
-    `corrections` are mixed in, but never into validation.
+    Pairs of `also`, such as synthetic ones, and `corrections` are trained on but never held out; sources of `apart` are not trained on.
+    `tokenizers` makes them from the text where they are not to be learned from it alone.
     """
     folder = run.path / "data"
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,20 +90,38 @@ def prepare(
             corpus, validation = split.train, split.validation
             reporter.say(f"validation: {size:,} pairs held out of the corpus by source sentence")
         kept = _keep_validation(folder, validation, config, reporter)
-        report = _clean(Path(scratch), corpus, kept, config, reporter, corrections)
+        report = _clean(Path(scratch), joined(corpus, *also), [*kept, *apart], config, reporter, corrections)
         texts = partial(_texts, Path(scratch), "train")
+        tags = found_tags((source for source, _ in texts()), {*KNOWN, *config.tokenizer.tags.split()})
+        plain = partial(_plain_texts, texts, tags) if tags else texts
         sample: list[tuple[str, str]] = []
-        (folder / LENGTHS).write_text(json.dumps(_lengths(_sampled(texts(), report.kept, sample))))
+        (folder / LENGTHS).write_text(json.dumps(_lengths(_sampled(plain(), report.kept, sample))))
         learn_pair(languages, sample).save(run.path / LANGUAGES)
-        tokenizers = train_tokenizers(texts, config.tokenizer, reporter)
-        tokenizers.save(run.path / "tokenizer")
-        build = partial(Store.build, tokenizers=tokenizers, max_length=config.batches.max_length, threads=threads)
+        made = tokenizers(plain) if tokenizers else train_tokenizers(plain, config.tokenizer, reporter)
+        made = made.with_tags(tags).speaking(config.decode.source_language, config.decode.target_language)
+        if tags:
+            reporter.say(f"tags: {' '.join(tags)} at the beginning of a source, each a piece of its own")
+        made.save(run.path / "tokenizer")
+        build = partial(Store.build, tokenizers=made, max_length=config.batches.max_length, threads=threads)
         store = build(folder / "train", texts(), text=config.tokenizer.sampling > 0, reporter=reporter)
         for reason, number in store.dropped.items():
             if number:
                 reporter.say(f"left out {number:,} pairs: {reason} (in tokens)")
         build(folder / "validation", _texts(folder, "validation"))
     return report
+
+
+def joined(corpus: Corpus, *others: Corpus) -> Corpus:
+    """All of them, one after the other."""
+    if not others:
+        return corpus
+    parts = (corpus, *others)
+    return Corpus(" + ".join(part.name for part in parts), lambda: (pair for part in parts for pair in part))
+
+
+def _plain_texts(texts: Callable[[], Iterator[tuple[str, str]]], tags: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The text itself, without the marks that sources begin with."""
+    return ((untagged(source, tags), target) for source, target in texts())
 
 
 def _sampled(texts: Iterator[tuple[str, str]], total: int, sample: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:

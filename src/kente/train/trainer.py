@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from kente.config import Config
-from kente.data.batches import Batch, Batches, prefetch
+from kente.data.batches import Feed, Reading, prefetch
 from kente.errors import DiskFull, Interrupted
 from kente.memory import forget_peak, peak_megabytes
 from kente.reporting import SILENT, Reporter
@@ -67,7 +67,7 @@ class Trainer:
         *,
         model: nn.Module,
         objective: Objective,
-        batches: Batches,
+        batches: Feed,
         run: Run,
         config: Config,
         plan: Plan,
@@ -76,10 +76,12 @@ class Trainer:
         device: torch.device | str = "cpu",
         reporter: Reporter = SILENT,
         seconds_before: float = 0.0,
+        main: str = "bleu",
     ):
+        """`main` is the validation score that the best weights are chosen by; where there is none such, the loss."""
         self.model, self.batches, self.run, self.config = model, batches, run, config
         self.plan, self.pace, self.validate = plan, pace, validate
-        self.reporter = reporter
+        self.reporter, self.main = reporter, main
         self.gradients = Gradients(model, objective, device)
         self.optimiser = Optimiser(model, config.optimiser)
         self.average: ExponentialAverage | LastMean | None = None
@@ -95,7 +97,7 @@ class Trainer:
 
     # --- one update ---
 
-    def _update(self, batches: list[Batch], step: int) -> tuple[float, float, float]:
+    def _update(self, batches: list[Reading], step: int) -> tuple[float, float, float]:
         """One step of the optimiser; returns (loss, gradient norm, rate). Numbers that are not finite go no further."""
         self.optimiser.zero()
         loss = self.gradients(batches, self.config.train.seed, step)
@@ -135,7 +137,7 @@ class Trainer:
                     loss, norm, rate = self._update(batches, step)
                     self.progress.step, now = step, time.monotonic()
                     self.progress.seconds = now - started
-                    seen_tokens += sum(batch.source_tokens + batch.target_tokens for batch in batches)
+                    seen_tokens += sum(batch.tokens for batch in batches)
                     seen_time += now - begun
                     if self.pace:
                         self.pace.updated(now - begun)
@@ -178,11 +180,7 @@ class Trainer:
                 "seconds": round(self.progress.seconds, 1),
             },
         )
-        best = (
-            f"  BLEU {self.progress.best['value']:.1f}"
-            if self.progress.best and self.progress.best["name"] == "BLEU"
-            else ""
-        )
+        best = f"  best {Score(**self.progress.best)}" if self.progress.best else ""
         self.reporter.progress("training", step, self.plan.total, f"loss {loss:.3f}{best}  {speed:,.0f} tokens/s")
 
     def _look_at_the_clock(self, step: int) -> None:
@@ -218,12 +216,12 @@ class Trainer:
         loss = scores["loss"].value
         if self.progress.best_loss is None or loss < self.progress.best_loss:
             self.progress.best_loss, better = loss, True
-        main = scores.get("bleu", scores["loss"])
+        main = scores.get(self.main, scores["loss"])
         if self.progress.best is None or main.better_than(Score(**self.progress.best)):
             self.progress.best, better = asdict(main), True
         self.progress.stale = 0 if better else self.progress.stale + 1
         self.validated_score = main
-        figures = "  ".join(f"{score.name} {score.value:.2f}" for score in scores.values())
+        figures = "  ".join(map(str, scores.values()))
         self.reporter.say(f"update {step:,}: validation {figures}")
         return self._patience_is_over()
 

@@ -1,0 +1,80 @@
+"""adapt: from a translator and other text to a translator that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kente.api.corpora import Data
+from kente.api.lifecycle import TrainResult, launch
+from kente.config import Config, TransferConfig
+from kente.errors import UsageError
+from kente.runs import Run
+from kente.train.budget import automatic
+from kente.train.kinds import require
+
+FREE = ("model.dropout", "model.attention_dropout", "tokenizer.sampling", "tokenizer.tags")
+"""Settings of model and tokenizer that may change while weights and words stay what they are."""
+
+
+def adapt(
+    run: Path | str,
+    data: Data,
+    out: Path | str,
+    *,
+    validation: Data | None = None,
+    also: Sequence[Data] = (),
+    old: Data | None = None,
+    freeze: str = "",
+    lora: int = 0,
+    replay: float = 0.0,
+    grow_vocabulary: int = 0,
+    settings: Sequence[str] = (),
+    **how: Any,
+) -> TrainResult:
+    """Go on from the weights of a translator with other text: another domain, or another language. The run itself stays as it is.
+
+    `freeze` names parts that do not learn, `lora` is the rank of maps that learn in place of the fixed ones, `replay` the share of batches
+    that repeat what the run was trained on (kept in its folder, or `old`), `grow_vocabulary` how many pieces of the new text are added.
+    Old and new text are scored before and after; with replay the best weights are those best on both. `how` as for `train`.
+    """
+    parent = require(Run.open(run), "kente adapt", "translation")
+    if how.pop("recipe", None):
+        raise UsageError("adapting keeps the architecture and settings of the run; leave out --recipe")
+    if Path(out).resolve() == parent.path.resolve():
+        raise UsageError(f"--out {out} is the run to adapt, which stays as it is; choose another folder")
+    for setting in (assignment.partition("=")[0].strip() for assignment in settings):
+        if setting.startswith(("model.", "tokenizer.")) and setting not in FREE:
+            raise UsageError(
+                f"{setting} cannot change while adapting: the weights of {run} were trained with it. Of [model] and [tokenizer] "
+                f"{', '.join(FREE)} may"
+            )
+    for given in filter(None, (data, validation, old, *also)):
+        next(iter(given.corpus()), None)  # a file that cannot be read is said before a folder is made
+    parent.chosen()
+    request = {
+        "parent": str(parent.path.resolve()),
+        "data": data.as_dict(),
+        "validation": validation.as_dict() if validation else None,
+        "also": [more.as_dict() for more in also],
+        "old": old.as_dict() if old else None,
+    }
+    asked = {"freeze": freeze, "lora": lora, "replay": replay, "grow_vocabulary": grow_vocabulary}
+    given_settings = [*settings, *(f"transfer.{name}={value}" for name, value in asked.items() if value)]
+    return launch(_base(parent.config), out, request, settings=given_settings, **how)
+
+
+def _base(config: Config) -> Config:
+    """The settings of the run, but those of how long and how fast it learns as for a new one."""
+    fresh = automatic()
+    train = replace(
+        config.train,
+        **{name: getattr(fresh.train, name) for name in ("seed", "updates", "minutes", "validate_every", "save_every")},
+        patience=fresh.train.patience,
+        average=fresh.train.average,
+        begin="random",
+    )
+    batches = replace(config.batches, tokens=max(fresh.batches.tokens, config.batches.max_length), accumulation=1)
+    return replace(config, optimiser=fresh.optimiser, train=train, batches=batches, transfer=TransferConfig())

@@ -1,0 +1,100 @@
+"""What a run is good for: what its kind is called, what makes one and what one does with it. No torch in here."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from kente.config import Config
+from kente.errors import ConfigError, RunError
+from kente.runs import Run
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of run; RUN in its commands stands for the folder."""
+
+    name: str
+    models: tuple[str, ...]
+    """The architectures (`model.kind`) that can learn it."""
+    made_by: str
+    used_by: tuple[str, ...]
+
+    def uses(self, path: Path | str) -> list[str]:
+        """Commands that fit a run of this kind."""
+        return [command.replace("RUN", shlex.quote(str(path))) for command in self.used_by]
+
+
+READERS = ("masked", "transformer", "recurrent", "lstmn", "conv", "language", "recurrent-language", "skip-gram")
+"""Architectures with an encoder that something can stand upon."""
+
+KINDS = {
+    "translation": Kind(
+        "a translator",
+        ("transformer", "recurrent", "lstmn", "conv"),
+        "kente train --source F --target F --out RUN",
+        ('kente translate RUN "..."', "kente evaluate RUN --source F --reference F"),
+    ),
+    "causal": Kind(
+        "a language model",
+        ("language", "recurrent-language"),
+        "kente pretrain --text F --kind causal --out RUN",
+        ('kente generate RUN --prompt "..."', "kente evaluate RUN --text F"),
+    ),
+    "masked": Kind(
+        "a masked encoder",
+        ("masked",),
+        "kente pretrain --text F --kind masked --out RUN",
+        ("kente evaluate RUN --text F", "kente classify train --encoder RUN --labelled F", "kente embed RUN --text F"),
+    ),
+    "words": Kind(
+        "a table of word vectors",
+        ("skip-gram",),
+        "kente pretrain --text F --kind words --out RUN",
+        ('kente match RUN "some word"', "kente embed RUN --text F"),
+    ),
+    "classification": Kind(
+        "a text classifier",
+        READERS,
+        "kente classify train --labelled F --out RUN",
+        ('kente classify predict RUN "..."', "kente classify report RUN --labelled F"),
+    ),
+    "similarity": Kind(
+        "a sentence encoder",
+        READERS,
+        "kente contrast --encoder ENCODER --pairs F --out RUN",
+        ("kente embed RUN --text F", "kente match RUN --corpus F --queries F", "kente cluster RUN --text F"),
+    ),
+    "nodes": Kind(
+        "a network over a graph",
+        ("graph",),
+        "kente graph train --nodes F --edges F --out RUN",
+        ("kente graph predict RUN --nodes F --edges F", "kente graph look RUN"),
+    ),
+}
+"""By the run's `train.task`."""
+
+
+def kind_of(run: Run) -> Kind:
+    return KINDS[run.config.train.task]
+
+
+def check_model(config: Config) -> None:
+    """Refuse settings whose architecture cannot learn their task."""
+    kind = KINDS[config.train.task]
+    if config.model.kind not in kind.models:
+        raise ConfigError(
+            f"model.kind = {config.model.kind} cannot become {kind.name}; set it to one of {', '.join(kind.models)}"
+        )
+
+
+def require(run: Run, verb: str, *tasks: str) -> Run:
+    """The run itself, if it is of a kind that `verb` can use."""
+    if run.config.train.task in tasks:
+        return run
+    is_now, wanted = kind_of(run), [KINDS[task] for task in tasks]
+    raise RunError(
+        f"{run.path} is {is_now.name}; {verb} needs {' or '.join(kind.name for kind in wanted)}: `{wanted[0].made_by}` makes one. "
+        f"With this run: {'    '.join(is_now.uses(run.path))}"
+    )

@@ -1,0 +1,59 @@
+"""The length penalty is the one under which a beam's answers are best, on pairs that were not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kente.config import DecodeConfig, TokenizerConfig
+from kente.data.corpus import Pair
+from kente.data.tokenizer import train_tokenizers
+from kente.decode.answers import Hypothesis
+from kente.decode.engine import Question
+from kente.decode.translator import Translator
+from kente.measure.lengths import PENALTIES, best_penalty, bleu_by_penalty
+
+LONG = "the red cat sees the small dog in the old house"
+SHORT = "the red cat sees"
+PAIRS = [Pair(LONG, LONG, 1)] * 5
+
+
+class TwoAnswers:
+    """An engine that finds a long and a short answer to everything, the short one likelier as a whole and less so for each token."""
+
+    name = "two answers"
+
+    def __init__(self, encode: Any) -> None:
+        self.long, self.short = encode(LONG), encode(SHORT)
+
+    def search(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1, **_: Any) -> Any:
+        assert n_best == config.beam
+        return [[Hypothesis(self.short, 0.0, -6.0), Hypothesis(self.long, 0.0, -9.0)]] * len(questions)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    config = TokenizerConfig(kind="words", vocabulary=0)
+    tokenizers = train_tokenizers(lambda: iter([(LONG, LONG)]), config)
+    return Translator(TwoAnswers(tokenizers.target.encode), tokenizers)  # type: ignore[arg-type]
+
+
+def test_each_penalty_takes_its_own_best_of_the_answers(translator: Translator) -> None:
+    """11 tokens and the end: ((5 + 12) / 6)^p against ((5 + 5) / 6)^p. At p = 0.5 -5.35 < -4.65: short; at 1 -3.18 > -3.6: long."""
+    bleu = bleu_by_penalty(translator, PAIRS)
+    assert tuple(bleu) == PENALTIES
+    assert bleu[0.5] < 50 and all(bleu[power] == pytest.approx(100) for power in (1.0, 1.5, 2.0))
+    assert best_penalty(bleu) == 1.0
+
+
+def test_sentences_the_model_cannot_read_say_nothing(translator: Translator) -> None:
+    assert bleu_by_penalty(translator, [Pair(" ", LONG, 1), Pair(LONG * 300, LONG, 2)]) == {}
+    assert best_penalty({}) == 1.0
+
+
+def test_of_equals_the_one_nearest_to_the_usual_is_taken() -> None:
+    assert best_penalty({0.5: 20.0, 1.0: 19.0, 2.0: 20.0}) == 0.5
+    assert best_penalty({0.5: 1.0, 1.0: 1.0, 2.0: 1.0}) == 1.0
+    assert best_penalty({0.5: 1.0, 1.0: 1.0, 2.0: 1.5}) == 2.0

@@ -1,0 +1,68 @@
+"""The benchmark of longer spans: its tasks have the answers it says, its jobs run, its page is filled."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmark is a package beside src, not a part of what is installed
+
+from benchmarks import spans, spans_job  # noqa: E402
+from benchmarks.results import Results  # noqa: E402
+
+TINY = {"layers": 1, "width": 16, "feedforward": 32, "heads": 2, "dropout": 0.0}
+
+
+def test_what_is_to_be_copied_stands_so_far_before_the_answer():
+    batch = spans_job.copy_at_distance(random.Random(1), 3, 20)
+    for source, answer in zip(batch.source.tolist(), batch.target_output.tolist(), strict=True):
+        assert [token for token in source if token in spans_job.SYMBOLS] == answer[: spans_job.COPIED]
+        assert sum(token in spans_job.FILLER for token in source) == 20
+
+
+def test_the_needle_is_the_symbol_behind_the_key_that_is_asked_for():
+    batch = spans_job.needle_in_a_text(random.Random(1), 8, 40)
+    for source, answer in zip(batch.source.tolist(), batch.target_output.tolist(), strict=True):
+        words = [token for token in source if token >= 4]
+        asked = words[-1]
+        assert len(words) == 40 and asked in spans_job.KEYS and words.count(asked) == 2
+        assert words[words.index(asked) + 1] == answer[0]
+
+
+@pytest.mark.parametrize("variant", spans.SPANS)
+def test_jobs_measure_and_learn(variant):
+    job = {"model": TINY | spans.SPANS[variant] | {"reach": 16}, "length": 70, "repeat": 1, "words": 2}
+    assert spans_job.train(job)["seconds"] > 0 and spans_job.write(job)["seconds"] > 0
+    learnt = spans_job.learn(
+        job | {"task": "copy", "size": 8, "rows": 4, "updates": 2, "judged": 1, "rate": 1e-3, "seed": 1}
+    )
+    assert 0 <= learnt["accuracy"] <= 1
+
+
+def test_characters_are_judged_in_bits_over_text_held_out(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("abcd" * 500)
+    job = {"task": "characters", "text": str(text), "size": 32, "rows": 2, "updates": 60, "judged": 3}
+    learnt = spans_job.learn(job | {"model": TINY, "rate": 8e-3, "seed": 1})
+    assert (
+        0 < learnt["late_bits"] < learnt["bits"] < 1.5
+    )  # any of four letters would be 2 bits; the first cannot be known
+
+
+def test_the_page_is_filled_from_the_samples(tmp_path):
+    results = Results(tmp_path / "spans.json")
+    results.about = {"processor": "P", "cores": 2, "threads": 2, "torch": "2", "date": "today", "rounds": 1}
+    for length, seconds in ((256, 0.5), (512, 1.5)):
+        results.add({"table": f"train {length}", "variant": "full", "round": 0, "code": "", "error": None,
+                     "seconds": seconds, "megabytes": 10.0 * seconds})  # fmt: skip
+    results.add({"table": "copy 32", "variant": "window", "round": 0, "code": "", "error": None, "accuracy": 0.5})
+    page = tmp_path / "spans.md"
+    page.write_text((ROOT / "docs" / "spans.md").read_text(encoding="utf-8"), encoding="utf-8")
+    spans.report(results, page, tmp_path / "images")
+    text = page.read_text(encoding="utf-8")
+    assert "| full | 500 | 1,500 |" in text and "| window | 50 % |" in text and "P, 2 cores" in text
+    assert (tmp_path / "images" / "spans-train.svg").read_text().startswith("<svg")
