@@ -66,8 +66,8 @@ class Asking:
 class Client:
     """Asks one server, from one thread."""
 
-    def __init__(self, host: str, port: int, requests: Sequence[bytes]) -> None:
-        self.address, self.requests = (host, port), requests
+    def __init__(self, host: str, port: int, requests: Sequence[bytes], most: int = MOST_CONNECTIONS) -> None:
+        self.address, self.requests, self.most = (host, port), requests, most
         self.idle: list[Asking] = []
         self.busy: dict[int, Asking] = {}
         self._epoll = select.epoll()
@@ -98,7 +98,7 @@ class Client:
         return True
 
     def _connect(self, outcomes: Outcomes) -> Asking | None:
-        if len(self.busy) >= MOST_CONNECTIONS:
+        if len(self.busy) >= self.most:
             outcomes.answers["not sent"] += 1
             return None
         try:

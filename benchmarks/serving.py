@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Client, Outcomes, Slow, quantile, request_bytes
+from benchmarks.load import MOST_CONNECTIONS, Client, Outcomes, Slow, quantile, request_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("capacity", "load", "slow", "stop", "latency")
@@ -44,6 +44,8 @@ class Target:
     pid: int
     log: Path | None = None
     process: subprocess.Popen[bytes] | None = None
+    connections: int = MOST_CONNECTIONS
+    """That it takes at once."""
 
     def resident(self) -> int:
         """Bytes that it and its children hold."""
@@ -100,9 +102,8 @@ def languages(run: Path) -> tuple[str, str]:
 
 def client(target: Target, texts: Sequence[str], pair: tuple[str, str]) -> Client:
     asked = [{"q": text, "source": pair[0], "target": pair[1]} for text in texts]
-    return Client(
-        target.host, target.port, [request_bytes(target.host, target.port, "/translate", one) for one in asked]
-    )
+    requests = [request_bytes(target.host, target.port, "/translate", one) for one in asked]
+    return Client(target.host, target.port, requests, target.connections)
 
 
 # ---------------------------------------------------------------- loads

@@ -20,6 +20,8 @@ from benchmarks.environments import Environments, Peer
 from benchmarks.serving import Target
 
 PEER = Peer("libretranslate", "benchmarks.peers.libretranslate", "LibreTranslate")
+CONNECTIONS = 80
+"""Below the hundred that waitress, which serves it, takes at once: those beyond would wait for as long as the others are kept open."""
 PATIENCE = 180.0
 """Seconds it may take to start."""
 
@@ -52,7 +54,7 @@ def libretranslate(run: Path, folder: Path) -> Iterator[Target]:
     process = subprocess.Popen(command, stdout=open(log, "wb"), stderr=subprocess.STDOUT, env=environment)  # noqa: SIM115
     try:
         _wait(f"http://127.0.0.1:{port}/languages", process, log)
-        yield Target("LibreTranslate", "127.0.0.1", port, process.pid, log, process)
+        yield Target("LibreTranslate", "127.0.0.1", port, process.pid, log, process, CONNECTIONS)
     finally:
         if process.poll() is None:
             process.kill()
