@@ -12,7 +12,7 @@ PYTEST_ARGS    ?=
 BENCH_ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo test coverage bench lint format clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -27,9 +27,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## train a translator on the embedded corpus and try it
 	@$(BIN)/kente demo
 
-test: lint  ## lint, type check, all tests with coverage
+test: lint  ## lint, type check, all tests
 	@$(BIN)/python -c 'import sys, importlib.util as i; sys.exit(i.find_spec("g2p_en") is None)' || $(PIP) install -c constraints.txt --no-deps g2p-en || echo "no g2p-en here: the test of its weights is skipped"
 	@echo "Testing"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
+
+coverage: $(STAMP)  ## which lines the tests reach (they take half as long again)
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TEST_PROCESSES) --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## measure Kente beside its peers (BENCH_ARGS=--quick: five minutes)
