@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from kente.checkpoints import merged
-from kente.config import ConvConfig, IntraAttentionConfig, RecurrentConfig, TransformerConfig
+from kente.config import ConvConfig, IntraAttentionConfig, RecurrentConfig, TransferConfig, TransformerConfig
 from kente.errors import ConfigError
 from kente.models.build import build
 from kente.nn.low_rank import LowRank, plain_names, with_low_rank
 from kente.runs import load_weights
+from kente.train.transfer import restrict
 
 TINY = TransformerConfig(encoder_layers=1, decoder_layers=1, width=16, feedforward=24, heads=2, dropout=0.0)
 FAMILIES = {
@@ -50,7 +51,7 @@ def test_it_begins_as_the_same_function_and_ends_as_one_matrix(config):
 def test_a_model_without_plain_maps_is_refused():
     shape = {"encoder_channels": (8,), "encoder_kernels": (3,), "decoder_channels": (8,), "decoder_kernels": (2,)}
     with pytest.raises(ConfigError, match="no plain linear maps"):
-        with_low_rank(build(ConvConfig(embedding=8, **shape), 20, 20), 3)
+        restrict(build(ConvConfig(embedding=8, **shape), 20, 20), TransferConfig(lora=3))
 
 
 def test_only_the_small_maps_learn():

@@ -13,8 +13,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from kente.errors import ConfigError
-
 
 class LowRank(nn.Module):
     """A linear map that is fixed, and one of low rank beside it that learns."""
@@ -38,21 +36,20 @@ class LowRank(nn.Module):
         return self.fixed(x) + F.linear(F.linear(x, self.down), self.up)
 
 
-def with_low_rank(model: nn.Module, rank: int) -> nn.Module:
-    """The model with a map of low rank beside each of its linear ones, in place; all else no longer learns."""
-    model.requires_grad_(False)
-    inside = [
+def linear_maps(model: nn.Module) -> list[tuple[nn.Module, str, nn.Linear]]:
+    """(where it stands, its name there, the map) of every plain linear one; the normalised ones of convolutions are others."""
+    return [
         (module, name, child)
         for module in model.modules()
         for name, child in module.named_children()
         if type(child) is nn.Linear
     ]
-    if not inside:
-        raise ConfigError(
-            "this model has no plain linear maps for others of low rank to stand beside (convolutions are normalised); "
-            "leave transfer.lora at 0, and freeze parts of it instead"
-        )
-    for module, name, child in inside:
+
+
+def with_low_rank(model: nn.Module, rank: int) -> nn.Module:
+    """The model with a map of low rank beside each of its linear ones, in place; all else no longer learns."""
+    model.requires_grad_(False)
+    for module, name, child in linear_maps(model):
         setattr(module, name, LowRank(child, min(rank, child.in_features, child.out_features)))
     return model
 

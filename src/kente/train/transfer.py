@@ -36,7 +36,7 @@ from kente.data.wordpiece import WordPiece
 from kente.durable import replace_file
 from kente.errors import ConfigError, RunError
 from kente.models.text_reader import TextReader
-from kente.nn.low_rank import plain_names, with_low_rank
+from kente.nn.low_rank import linear_maps, plain_names, with_low_rank
 from kente.reporting import SILENT, Reporter
 from kente.runs import START, Run
 
@@ -373,6 +373,11 @@ GROUPS: dict[str, Callable[[str], bool]] = {
 def restrict(model: nn.Module, config: TransferConfig) -> nn.Module:
     """Let only those weights learn that the settings leave free, in place."""
     if config.lora:
+        if not linear_maps(model):
+            raise ConfigError(
+                "this model has no plain linear maps for others of low rank to stand beside (those of convolutions are normalised); "
+                "leave transfer.lora at 0, and freeze parts of it instead"
+            )
         with_low_rank(model, config.lora)
         if config.grow_vocabulary:  # new words have nothing to go on but their own vectors
             for name, parameter in plain_names(model).items():
