@@ -9,14 +9,18 @@ import logging
 import re
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from kente.data.corpus import Corpus
 from kente.errors import UsageError
 from kente.serve import corrections as corrections_module
 from kente.serve import downloads as downloads_module
 from kente.serve.clients import Clients, Keys, Pace
+from kente.serve.connection import Guard, guarded
 from kente.serve.corrections import Corrections
 from kente.serve.downloads import Downloads
 from kente.serve.examples import examples_of
@@ -27,7 +31,7 @@ from kente.serve.refusals import Refusal
 from kente.serve.server import listen
 from kente.serve.settings import Settings
 from kente.serve.translators import Pair, Translators
-from kente.serve.turns import Turns
+from kente.serve.turns import REST, Turns, rest_while
 
 KEY = "0123456789abcdef"
 
@@ -339,6 +343,27 @@ def test_a_few_go_on_in_each_round_and_everyone_in_the_order_they_came() -> None
     assert max(map(len, found)) == 2
 
 
+def test_the_loop_rests_in_a_flood_and_at_no_other_time_and_still_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr("kente.serve.turns.time.sleep", rests.append)
+
+    async def counted() -> list[int]:
+        flood, seen = True, list[int]()
+        resting = asyncio.ensure_future(rest_while(lambda: flood))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        seen.append(len(rests))
+        flood = False
+        for _ in range(10):
+            await asyncio.sleep(0)
+        resting.cancel()
+        return [*seen, len(rests)]
+
+    during, after = asyncio.run(counted())
+    assert 8 <= during <= 11 and after - during <= 1
+    assert set(rests) == {REST}
+
+
 def test_answers_leave_at_once_and_do_not_wait_for_acknowledgement() -> None:
     async def delayed() -> int:
         listener = listen(Settings(port=0))
@@ -353,3 +378,33 @@ def test_answers_leave_at_once_and_do_not_wait_for_acknowledgement() -> None:
         return int(option)
 
     assert asyncio.run(delayed()) != 0
+
+
+def test_a_request_that_comes_as_its_connection_is_to_end_is_answered() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def both() -> tuple[bytes, bytes, bytes]:
+        loop, state = asyncio.get_running_loop(), ServerState()
+        config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_keep_alive=60)
+        config.load()
+        kind = guarded(Guard(60.0, 10, lambda why: None))
+        server = await loop.create_server(lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            asked, end = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\r\n\r\nok"
+            writer.write(asked)
+            first = await reader.readuntil(end)
+            writer.write(asked)  # in the server's hands, and not read yet
+            (connection,) = state.connections
+            connection.timeout_keep_alive_handler()
+            second = await reader.readuntil(end)
+            connection.timeout_keep_alive_handler()  # now nothing is on its way
+            rest = await reader.read()
+            writer.close()
+            return first, second, rest
+
+    first, second, rest = asyncio.run(both())
+    assert b"200 OK" in first and b"200 OK" in second and rest == b""

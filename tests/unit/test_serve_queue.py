@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from kente.serve.queue import Kind, Queue, Ticket
 from kente.serve.refusals import Refusal
-from kente.serve.worker import Worker
+from kente.serve.worker import NICE, Worker
 
 EN_FR, EN_DE = Kind("en", "fr"), Kind("en", "de")
 
@@ -241,6 +243,30 @@ def test_a_worker_that_cannot_begin_says_so_and_takes_nothing() -> None:
     worker.start()
     worker.join()
     assert [str(problem) for problem in problems] == ["no model"] and waiting.tickets == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux only")
+def test_engines_and_the_threads_they_start_stand_back_for_those_who_ask() -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    def prepare() -> None:
+        look()
+        helper = threading.Thread(target=look)
+        helper.start()
+        helper.join()
+
+    look()
+    waiting = queue()
+    waiting.close()
+    worker = Worker(waiting, shout, lambda done: None, prepare=prepare)
+    worker.start()
+    worker.join()
+    look()
+    mine = seen[0]
+    assert seen == [mine, min(mine + NICE, 19), min(mine + NICE, 19), mine]
 
 
 def test_many_threads_may_offer_while_one_takes() -> None:

@@ -9,11 +9,13 @@ the load that can be served, nine of ten requests are.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import math
 import re
 import socket
 import struct
+import termios
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,6 +35,8 @@ PLAIN = re.compile(
 """The head of a request whose body has a known length, and which says nothing about the connection."""
 LOOK = 1.0
 """Seconds between two looks at the connections at most."""
+UNREAD = 0.1
+"""Seconds for what has come to be read."""
 
 
 def canned(status: str, message: str, *headers: str, close: bool = True) -> bytes:
@@ -102,12 +106,16 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn ch
         return True
 
     def timeout_keep_alive_handler(self) -> None:
-        """It has rested long enough, unless something was refused meanwhile."""
+        """It has rested long enough, unless something was refused meanwhile, or has come and only waits to be read."""
         left = self._refused_at + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
-            self._rest(left)
+        if left > 0 or self._has_unread():
+            self._rest(max(left, UNREAD))
         else:
             super().timeout_keep_alive_handler()
+
+    def _has_unread(self) -> bool:
+        connection = self.transport.get_extra_info("socket")
+        return connection is not None and fcntl.ioctl(connection, termios.FIONREAD, bytes(4)) != bytes(4)
 
     def _rest(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)

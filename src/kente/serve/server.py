@@ -27,6 +27,7 @@ from kente.serve.queue import Queue, Ticket
 from kente.serve.serving import Serving
 from kente.serve.settings import Settings
 from kente.serve.translators import Pair, Translators
+from kente.serve.turns import rest_while
 from kente.serve.wording import Detector
 from kente.serve.worker import Worker
 
@@ -143,13 +144,17 @@ async def _serve(serving: Serving, listener: socket.socket, started: Callable[[]
     handler = Forwarded(serving.log)
     logging.getLogger("uvicorn").addHandler(handler)
     stopping = Stopping(serving, server)
-    watch = asyncio.ensure_future(guard.watch(lambda: server.server_state.connections))
+    beside = [
+        asyncio.ensure_future(guard.watch(lambda: server.server_state.connections)),
+        asyncio.ensure_future(rest_while(gate.closed)),
+    ]
     try:
         with stopping.on_signals(loop):
             worker.start()
             await server.serve(sockets=[listener])
     finally:
-        watch.cancel()
+        for task in beside:
+            task.cancel()
         serving.queue.close()
         logging.getLogger("uvicorn").removeHandler(handler)
         serving.log.sum_up()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 
 TOGETHER = 4
 """Who may go on between two looks at what has arrived."""
+REST, LOOK = 0.010, 0.020
+"""Seconds that the loop rests in a flood, and between two looks at whether there is one."""
 
 
 class Turns:
@@ -39,3 +43,13 @@ class Turns:
                 self._left -= 1
         if self._left < self.together:
             asyncio.get_running_loop().call_soon(self._next)
+
+
+async def rest_while(flooded: Callable[[], bool]) -> None:
+    """While almost everything is refused, refuse in bundles: each a few milliseconds later, all with much less work for the processor."""
+    while True:
+        if flooded():
+            time.sleep(REST)  # the loop itself, not only this task
+            await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(LOOK)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +14,9 @@ from kente.serve.queue import Batch, Kind, Queue, Ticket
 
 Late = Callable[[], bool]
 Translate = Callable[[Kind, Sequence[str], Late], Sequence[Any]]
+
+NICE = 5
+"""How far engines stand back for the loop: reading and refusing takes it moments, and those should not wait behind a batch."""
 
 
 class Worker(threading.Thread):
@@ -35,6 +41,7 @@ class Worker(threading.Thread):
         self.prepare, self.failed, self.done = prepare, failed, done
 
     def run(self) -> None:
+        _stand_back()
         try:
             self.prepare()
         except BaseException as error:
@@ -59,3 +66,11 @@ class Worker(threading.Thread):
                 return
             for ticket in tickets:
                 self.work(Batch(batch.kind, [(owner, place) for owner, place in batch.places if owner is ticket]))
+
+
+def _stand_back() -> None:
+    """For this thread, and those that engines start from it. Only Linux knows of threads with a priority of their own."""
+    if sys.platform == "linux":
+        me = threading.get_native_id()
+        with contextlib.suppress(OSError):  # some sandboxes allow no such thing
+            os.setpriority(os.PRIO_PROCESS, me, os.getpriority(os.PRIO_PROCESS, me) + NICE)
