@@ -13,7 +13,16 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
 from kente.reporting import SILENT, Reporter
-from kente.train.budget import SIZES, Chooser, automatic, bend_schedule, fit_to_corpus, fit_to_minutes, training_choices
+from kente.train.budget import (
+    SIZES,
+    Chooser,
+    automatic,
+    bend_schedule,
+    fit_to_corpus,
+    fit_to_minutes,
+    size_for,
+    training_choices,
+)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +96,13 @@ def test_time_in_plenty_buys_larger_batches(store, tokenizers):
     chooser = Chooser(override(automatic(), small), fixed, SILENT)
     fit_to_minutes(chooser, store, tokenizers, 3600.0, "cpu")
     assert chooser.config.batches.tokens > 1024 and chooser.config.model.width == 32
+
+
+def test_time_in_plenty_buys_no_larger_model_than_the_corpus_can_teach(store, tokenizers):
+    chooser = Chooser(automatic(), frozenset(), SILENT)
+    fit_to_minutes(chooser, store, tokenizers, 36_000.0, "cpu")
+    assert {field: getattr(chooser.config.model, field) for field in SIZES["tiny"]} == SIZES["tiny"]
+    assert [size_for(pairs) for pairs in (500, 149_999, 150_000, 1_500_000)] == ["tiny", "tiny", "small", "base"]
 
 
 def test_a_recipe_is_bent_to_land_and_otherwise_left_alone(store, tokenizers):

@@ -281,7 +281,7 @@ class Race:
         self.questions = [
             Question(source, most_tokens(len(source) + 1, config.max_ratio, limit)) for source, _ in pairs if source
         ]
-        heats = (24, 512) if work.many else (4, 12)
+        heats = (96, 512) if work.many else (4, 12)
         self.heats = tuple(max(4, size // (1 if work.beam == 1 or not work.many else 3)) for size in heats)
 
     def of_layouts(self, layouts: Sequence[Layout]) -> Choice:
