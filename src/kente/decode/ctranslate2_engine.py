@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SOONEST, PATIENCE = 0.0002, 0.05
 """Seconds between two looks at the deadline at least, and as a share of the time waited already."""
+TURNS = 4
+"""Batches for each of several workers at least: with two, one of them waited for the other's last."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class CTranslate2Engine:
         lengths = [len(question.source) + 1 for question in questions]
         tokens = self.layout.batch_tokens / beam
         if self.layout.workers > 1:  # none shall be idle, nor wait long for the last of them
-            tokens = min(tokens, sum(lengths) / (2 * self.layout.workers))
+            tokens = min(tokens, sum(lengths) / (TURNS * self.layout.workers))
         free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))
         return [
             [some[place] for place in batch]
