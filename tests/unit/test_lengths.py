@@ -13,7 +13,7 @@ from kente.data.tokenizer import train_tokenizers
 from kente.decode.answers import Hypothesis
 from kente.decode.engine import Question
 from kente.decode.translator import Translator
-from kente.measure.lengths import PENALTIES, best_penalty, bleu_by_penalty
+from kente.measure.lengths import PENALTIES, Weighed, weigh_penalties
 
 LONG = "the red cat sees the small dog in the old house"
 SHORT = "the red cat sees"
@@ -42,18 +42,26 @@ def translator() -> Translator:
 
 def test_each_penalty_takes_its_own_best_of_the_answers(translator: Translator) -> None:
     """11 tokens and the end: ((5 + 12) / 6)^p against ((5 + 5) / 6)^p. At p = 0.5 -5.35 < -4.65: short; at 1 -3.18 > -3.6: long."""
-    bleu = bleu_by_penalty(translator, PAIRS)
-    assert tuple(bleu) == PENALTIES
-    assert bleu[0.5] < 50 and all(bleu[power] == pytest.approx(100) for power in (1.0, 1.5, 2.0))
-    assert best_penalty(bleu) == 1.0
+    weighed = weigh_penalties(translator, PAIRS)
+    assert tuple(weighed.bleu) == PENALTIES
+    assert weighed.bleu[0.5] < 50 and all(weighed.bleu[power] == pytest.approx(100) for power in (1.0, 1.5, 2.0))
+    assert weighed.penalty == 1.0
+
+
+def test_a_surely_better_penalty_is_taken(translator: Translator) -> None:
+    """Where the short answer is right, 0.5 alone finds it, in each of many sentences."""
+    weighed = weigh_penalties(translator, [Pair(LONG, SHORT, 1)] * 60)
+    assert weighed.bleu[0.5] == pytest.approx(100) and weighed.p[1.0] < 0.05
+    assert weighed.penalty == 0.5
 
 
 def test_sentences_the_model_cannot_read_say_nothing(translator: Translator) -> None:
-    assert bleu_by_penalty(translator, [Pair(" ", LONG, 1), Pair(LONG * 300, LONG, 2)]) == {}
-    assert best_penalty({}) == 1.0
+    weighed = weigh_penalties(translator, [Pair(" ", LONG, 1), Pair(LONG * 300, LONG, 2)])
+    assert weighed == Weighed({}, {}) and weighed.penalty == 1.0
 
 
-def test_of_equals_the_one_nearest_to_the_usual_is_taken() -> None:
-    assert best_penalty({0.5: 20.0, 1.0: 19.0, 2.0: 20.0}) == 0.5
-    assert best_penalty({0.5: 1.0, 1.0: 1.0, 2.0: 1.0}) == 1.0
-    assert best_penalty({0.5: 1.0, 1.0: 1.0, 2.0: 1.5}) == 2.0
+def test_the_usual_one_stays_unless_another_is_surely_better() -> None:
+    bleu = {0.5: 19.0, 1.0: 19.6, 1.5: 19.9, 2.0: 20.0}
+    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.2, 1.5: 0.5, 2.0: 1.0}).penalty == 1.0
+    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.01, 1.5: 0.5, 2.0: 1.0}).penalty == 1.5
+    assert Weighed(bleu, {0.5: 1.0, 1.0: 0.01, 1.5: 0.5, 2.0: 0.01}).penalty == 1.5, "of two as near, the better"

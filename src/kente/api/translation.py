@@ -21,7 +21,7 @@ from kente.decode.answers import SLACK
 from kente.decode.conversion import obstacle
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translator
-from kente.measure.lengths import best_penalty, bleu_by_penalty
+from kente.measure.lengths import weigh_penalties
 from kente.measure.scores import corpus_bleu, corpus_chrf
 from kente.models.build import build
 from kente.runs import Run, Score
@@ -35,8 +35,8 @@ from kente.train.task import Task
 
 WEIGHED = 2.0
 """Minutes of training from which on some seconds go to the choice of the length penalty."""
-LENGTHS = 400
-"""Validation sentences it is chosen on."""
+LENGTHS, MOST_LENGTHS = 100, 1000
+"""Validation sentences it is chosen on, for each minute of training and at most."""
 SEARCHED = 0.02
 """Seconds that a search for one of them takes, about."""
 SAMPLES = 5
@@ -121,7 +121,10 @@ class Translation(Task):
         return {"loss": Score("loss", loss, higher_is_better=False), **text_scores(pairs, texts)}
 
     def finishing_seconds(self, config: Config) -> float:
-        return SEARCHED * min(LENGTHS, len(self.prepared.validation_pairs)) if self._weighs_lengths(config) else 0.0
+        return SEARCHED * len(self._pairs_to_weigh(config)) if self._weighs_lengths(config) else 0.0
+
+    def _pairs_to_weigh(self, config: Config) -> list[Pair]:
+        return _spread(self.prepared.validation_pairs, min(MOST_LENGTHS, int(LENGTHS * config.train.minutes)))
 
     def _weighs_lengths(self, config: Config) -> bool:
         """Whether the length penalty is ours to choose, and there is time for it."""
@@ -137,11 +140,10 @@ class Translation(Task):
             return
         model = self.run.model(self.run.chosen(self.reporter), self.device)
         translator = translator_of(model, self.run, self.prepared.tokenizers, config.decode, self.device)
-        bleu = bleu_by_penalty(translator, _spread(self.prepared.validation_pairs, LENGTHS))
-        penalty = best_penalty(bleu)
-        self.run.write_config(apply(config, {"decode": {"length_penalty": penalty}}))
-        seen = ", ".join(f"{value:.1f} with {power:g}" for power, value in bleu.items())
-        self.reporter.say(f"decode.length_penalty = {penalty:g}: validation BLEU with a beam is {seen}")
+        weighed = weigh_penalties(translator, self._pairs_to_weigh(config))
+        self.run.write_config(apply(config, {"decode": {"length_penalty": weighed.penalty}}))
+        seen = ", ".join(f"{value:.1f} with {power:g}" for power, value in weighed.bleu.items())
+        self.reporter.say(f"decode.length_penalty = {weighed.penalty:g}: validation BLEU with a beam is {seen}")
 
     def _greedy(self, model: nn.Module) -> Translator:
         greedy = replace(self.run.config.decode, beam=1, sample=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,8 @@ TRACE = 1e-6
 """A power that changes nothing, but is not 0, at which a beam would stop at its first answer."""
 ROUNDS = 8
 """How often a sentence is asked again for the loops in its answers."""
+TOGETHER = 16
+"""Rows of a batch of sentences that are asked again: few enough for every worker to have some."""
 READ_TOKENS = 256
 """Tokens read at once to take the log-probabilities of answers, each over all words: with 4,096 it took three times as long."""
 
@@ -144,11 +146,11 @@ class Asker:
         self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
     ) -> list[list[Hypothesis]]:
         """Answers where the candidates held none: cut at their greatest length and ended there; with loops, asked again, loops forbidden."""
-        if self.beam > 1:  # other lengths, other beams: ask with the right one
-            candidates = self._asked_each(questions, [frozenset()] * len(questions))
+        loops = {place: loops_in(questions[place], some) for place, some in enumerate(candidates)}
+        if self.beam > 1:  # a loop takes the place of others, and other lengths make other beams
+            candidates = self._asked_each(questions, [*loops.values()])
         found = dict(enumerate(self._cut(questions, candidates)))
         known: dict[int, list[Candidate]] = defaultdict(list)
-        loops: dict[int, set[Loop]] = defaultdict(set)
         for round_ in range(ROUNDS + 1):
             looping = {}
             for place, some in found.items():
@@ -160,24 +162,39 @@ class Asker:
             if not looping or round_ == ROUNDS:
                 break
             group = [questions[place] for place in looping]
-            asked = self._asked_each(group, [frozenset(loops[place]) for place in looping])
+            asked = self._asked_each(group, [loops[place] for place in looping])
             found = dict(zip(looping, self._cut(group, asked), strict=True))
-        for place, some in zip(looping, self._broken_off(questions, looping), strict=True):
+        stumps = dict(zip(looping, self._broken_off(questions, looping), strict=True))
+        for place, some in stumps.items():
             known[place] = distinct(known[place], some)
-        exact = self.read_again(questions, [known[place] for place in range(len(questions))])
-        return [self._final(some, bool(loops[place])) for place, some in enumerate(exact)]
+        unread = list(stumps) if self.beam > 1 else list(range(len(questions)))
+        exact = self.read_again([questions[place] for place in unread], [known[place] for place in unread])
+        known.update(zip(unread, exact, strict=True))
+        return [self._final(known[place], bool(loops[place])) for place in range(len(questions))]
 
-    def _asked_each(self, questions: Sequence[Question], loops: Sequence[frozenset[Loop]]) -> list[list[Candidate]]:
-        """Candidates for each question, found in a beam that no neighbour has touched: with its own greatest length, and only its own loops
-        forbidden. Without a beam there is nothing to touch."""
-        alike: dict[Any, list[int]] = defaultdict(list)
-        for place, question in enumerate(questions):
-            alike[(question.cap, loops[place]) if self.beam > 1 else None].append(place)
+    def _asked_each(self, questions: Sequence[Question], loops: Sequence[set[Loop]]) -> list[list[Candidate]]:
+        """Candidates for each question, as if it had been asked alone, its loops forbidden. Those with loops may share them, for what goes round in
+        one answer may not do so in another; a neighbour's greatest length is felt by a beam that comes to its own."""
+        size = math.ceil(TOGETHER / self.beam)
+        groups = []
+        for with_loops in (False, True):
+            places = [place for place in range(len(questions)) if bool(loops[place]) == with_loops]
+            places.sort(key=lambda place: questions[place].cap)
+            groups += [places[begin : begin + size] for begin in range(0, len(places), size)]
+        found = self._found(questions, groups, loops)
+        if self.beam > 1:
+            found |= self._found(questions, of_one_length(questions, found, loops), loops)
+        return [found[place] for place in range(len(questions))]
+
+    def _found(
+        self, questions: Sequence[Question], groups: Iterable[list[int]], loops: Sequence[set[Loop]]
+    ) -> dict[int, list[Candidate]]:
+        """Candidates by the places of their questions, each group asked together."""
         promises: dict[int, Promise] = {}
-        for places in alike.values():
-            group, never = [questions[place] for place in places], frozenset().union(*(loops[p] for p in places))
+        for places in groups:
+            group, never = [questions[place] for place in places], set[Loop]().union(*(loops[p] for p in places))
             promises |= zip(places, self.ask(group, max(q.cap for q in group) + 1, never), strict=True)
-        return [promises[place].kept() for place in range(len(questions))]
+        return {place: promise.kept() for place, promise in promises.items()}
 
     def _final(self, candidates: Sequence[Candidate], looped: bool) -> list[Hypothesis]:
         best = self.best(candidates) or []
@@ -232,6 +249,17 @@ class Asker:
             return_attention=True,
         )
         return [result.attention[0][: len(answer)] for result, answer in zip(read, answers, strict=True)]
+
+
+def of_one_length(
+    questions: Sequence[Question], found: Mapping[int, Iterable[Candidate]], loops: Sequence[set[Loop]]
+) -> list[list[int]]:
+    """Places of questions with an answer longer than they allow; together are those of one greatest length, with loops or without."""
+    places: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    for place, candidates in found.items():
+        if any(len(candidate.ids) > questions[place].cap for candidate in candidates):
+            places[questions[place].cap, bool(loops[place])].append(place)
+    return [*places.values()]
 
 
 def sort_out(

@@ -1,27 +1,44 @@
 """Which length penalty suits a translator: found on pairs it was not trained on.
 
 One search finds the answers that a beam brings to an end; under each penalty another of them may be the best. So all penalties are weighed
-at the cost of one.
+at the cost of one. The usual one stays unless another is surely better: how long references are differs from one test set to the next, and
+what is won on one by writing longer is lost on another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kente.data.corpus import Pair
 from kente.decode.answers import Hypothesis, length_penalty
 from kente.decode.translator import Translator
 from kente.errors import UsageError
-from kente.measure.scores import corpus_bleu
+from kente.measure.scores import corpus_bleu, paired_bootstrap
 
 PENALTIES = (0.5, 1.0, 1.5, 2.0)
 USUAL = 1.0
 """What is searched with, and what stays where nothing is better."""
+SURE = 0.05
+"""A penalty is worse than the best if chance would show such a difference less often than this."""
 
 
-def bleu_by_penalty(translator: Translator, pairs: Sequence[Pair]) -> dict[float, float]:
-    """BLEU of the best answers under each penalty; empty where no pair fits the model."""
+@dataclass(frozen=True)
+class Weighed:
+    """BLEU under each penalty, and p: how often chance alone would set it so far from the best."""
+
+    bleu: dict[float, float]
+    p: dict[float, float]
+
+    @property
+    def penalty(self) -> float:
+        """The one nearest to the usual that is not surely worse than the best."""
+        fair = [power for power, chance in self.p.items() if chance >= SURE]
+        return min(fair, key=lambda power: (abs(power - USUAL), -self.bleu[power]), default=USUAL)
+
+
+def weigh_penalties(translator: Translator, pairs: Sequence[Pair]) -> Weighed:
+    """How the best answers under each penalty score; nothing where no pair fits the model."""
     questions, references = [], []
     for pair in pairs:
         try:
@@ -31,21 +48,19 @@ def bleu_by_penalty(translator: Translator, pairs: Sequence[Pair]) -> dict[float
         questions.append(question)
         references.append(pair.target)
     if not questions:
-        return {}
+        return Weighed({}, {})
     found = translator.engine.search(questions, replace(config, length_penalty=USUAL), n_best=config.beam)
     begun, decode = len(translator.tokenizers.target_marks), translator.tokenizers.target.decode
 
-    def bleu(power: float) -> float:
-        texts = [decode(max(some, key=lambda answer: _score(answer, power)).ids[begun:]) for some in found]
-        return corpus_bleu(texts, references).value
+    def texts(power: float) -> list[str]:
+        return [decode(max(some, key=lambda answer: _score(answer, power)).ids[begun:]) for some in found]
 
-    return {power: bleu(power) for power in PENALTIES}
+    chosen = {power: texts(power) for power in PENALTIES}
+    bleu = {power: corpus_bleu(some, references).value for power, some in chosen.items()}
+    best = max(bleu, key=lambda power: bleu[power])
+    others = paired_bootstrap({str(power): some for power, some in chosen.items()}, str(best), references)
+    return Weighed(bleu, {power: others[str(power)][1] if power != best else 1.0 for power in PENALTIES})
 
 
 def _score(answer: Hypothesis, power: float) -> float:
     return answer.log_probability / length_penalty(float(len(answer.ids) + answer.finished), power)
-
-
-def best_penalty(bleu: dict[float, float]) -> float:
-    """The penalty with the best BLEU; of equals, the one nearest to the usual."""
-    return max(bleu, key=lambda power: (bleu[power], -abs(power - USUAL)), default=USUAL)
