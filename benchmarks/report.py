@@ -281,9 +281,9 @@ def machine(results: Results) -> str:
     if not about:
         return ""
     told = [
-        f"Measured {about['date']} on {about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, {about['platform']}.",
+        f"Measured on {about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, {about['platform']}.",
         f"Python {about['python']}, torch {about['torch']}; {about['threads']} threads, float32; {about['rounds']} rounds.",
-        f"Kente {about['kente']} at commit {about['commit']}.",
+        f"Kente {about['kente']}.",
     ]
     peers: dict[str, str] = {}
     for sample in results.samples:
@@ -292,8 +292,13 @@ def machine(results: Results) -> str:
     told.append(
         "Peers: " + ", ".join(f"{name} {version}" for name, version in sorted(peers.items())) + "." if peers else ""
     )
-    commands = "\n".join(about.get("commands", []))
-    return " ".join(filter(None, told)) + f"\n\n```\n{commands}\n```\n"
+    parts: dict[tuple[str, ...], list[str]] = {}
+    for part, when in about.get("parts", {}).items():
+        parts.setdefault((when["command"], when["date"], when["commit"]), []).append(part)
+    commands = [
+        f"{command}    # {', '.join(p)}: {date}, commit {commit}" for (command, date, commit), p in parts.items()
+    ]
+    return " ".join(filter(None, told)) + "\n\n```\n" + "\n".join(commands) + "\n```\n"
 
 
 def sections(results: Results, corpus: Corpus | None) -> dict[str, str]:

@@ -147,11 +147,9 @@ def run(options: argparse.Namespace, given: list[str]) -> Results:
             for sample in list(results.samples):
                 if sample["table"].split()[0] in _first_words(parts):
                     results.drop(sample["table"])
-        commands = [*results.about.get("commands", []), command_line(given)]
-        results.about = facts(options, rounds) | {
-            "commands": list(dict.fromkeys(commands)),
-            "corpus": bench.corpus.facts,
-        }
+        about, before = facts(options, rounds), results.about.get("parts", {})
+        when = {"command": command_line(given), "commit": about.pop("commit"), "date": about.pop("date")}
+        results.about = about | {"parts": before | dict.fromkeys(parts, when), "corpus": bench.corpus.facts}
         minutes = tuple(float(mark) for mark in options.minutes.split(",") if mark) or None
         measures: dict[str, Callable[[], None]] = {
             "training": lambda: training.measure(bench),

@@ -117,9 +117,10 @@ def translate(job: Job) -> Result:
 
 
 def latency(job: Job) -> Result:
-    """One sentence at a time needs one worker; it gets the number of threads that is quicker on the first sentences."""
-    lines = adapter.read_lines(job["source"], 20)
-    timed = []
+    """One sentence at a time needs one worker; it gets the number of threads that is quicker. Each choice is tried with no other one's threads
+    about: those of two teams would wait for each other."""
+    lines = adapter.read_lines(job["source"], 40)
+    medians = {}
     for threads in job["thread_choices"]:
         engine = Engine(job, 1, threads, 1)
         times = []
@@ -127,10 +128,12 @@ def latency(job: Job) -> Result:
             began = time.perf_counter()
             engine.translate([line])
             times.append(time.perf_counter() - began)
-        timed.append((adapter.quantile(times, 0.5), threads))
-    threads = min(timed)[1]
+        medians[threads] = adapter.quantile(times[len(times) // 2 :], 0.5)
+        del engine
+    threads = min(medians, key=lambda choice: medians[choice])
     result = adapter.timed_latency(job, Engine(job, 1, threads, 1).translate)
-    return result | {"version": ctranslate2.__version__, "threads": threads}
+    tried = {str(choice): round(1000 * seconds, 2) for choice, seconds in medians.items()}
+    return result | {"version": ctranslate2.__version__, "threads": threads, "tried_milliseconds": tried}
 
 
 if __name__ == "__main__":
