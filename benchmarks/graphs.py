@@ -230,7 +230,8 @@ def edges(out: Path, sizes: tuple[int, ...], repeats: int) -> None:
         )
     for field, unit in (("seconds", "seconds for one update"), ("megabytes", "megabytes at most, beside the graph")):
         series = [Line(kind, [(s["edges"], s[field]) for s in samples if s["kind"] == kind]) for kind in kinds]
-        chart = lines("The cost of an update grows with the edges", "edges, ten for each node", unit, series, log=True)
+        title, across = "The cost of an update grows with the edges", "edges, ten for each node"
+        chart = lines(title, across, unit, series, log=True, log_up=True)
         (out / f"edges-{field}.svg").write_text(chart)
 
 

@@ -65,9 +65,9 @@ def facts_of(run: Path) -> dict[str, Any]:
 # --- Tiny Shakespeare ---
 
 
-def shakespeare(quick: bool, seeds: list[int]) -> None:
+def shakespeare(quick: bool, seeds: list[int], lasting: list[float]) -> None:
     found = []
-    for minutes in (0.3,) if quick else (3, 15):
+    for minutes in (0.3,) if quick else lasting:
         for name, recipe in (("transformer", ()), ("lstm", ("--recipe", "lstm-language"))):
             for seed in seeds:
                 run = RUNS / f"shakespeare-{name}-{minutes:g}-{seed}"
@@ -161,13 +161,24 @@ def plain(seconds: float) -> None:
 # --- Grimm ---
 
 
-def grimm(quick: bool, seeds: list[int]) -> None:
+def grimm(quick: bool, seeds: list[int], minutes: float) -> None:
     folder = DATA / "grimm"
     for name in ("rnn-language", "gru-language", "lstm-language", "language"):
         for seed in seeds:
             run = RUNS / f"grimm-{name}-{seed}"
             text = ("--text", folder / "train.txt", "--validation", folder / "valid.txt", "--tokenizer", "words")
-            how = ("--recipe", name, "--minutes", 0.3 if quick else 5, "--seed", seed, "--out", run, "--force", "-q")
+            how = (
+                "--recipe",
+                name,
+                "--minutes",
+                0.3 if quick else minutes,
+                "--seed",
+                seed,
+                "--out",
+                run,
+                "--force",
+                "-q",
+            )
             kente("pretrain", *text, *how)
             test = json.loads(kente("evaluate", run, "--text", folder / "test.txt", "--json"))
             facts = {"model": name, "seed": seed, "test_perplexity": round(test["perplexity"], 2), **facts_of(run)}
@@ -179,19 +190,20 @@ def main() -> None:
     parser.add_argument("part", choices=("shakespeare", "speed", "grimm", "plain"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--minutes", type=float, nargs="+", help="how long to train (Shakespeare 3 and 15, Grimm 5)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=30)
     given = parser.parse_args()
     RUNS.mkdir(parents=True, exist_ok=True)
     match given.part:
         case "shakespeare":
-            shakespeare(given.quick, given.seeds)
+            shakespeare(given.quick, given.seeds, given.minutes or [3, 15])
         case "speed":
             speed(given.quick, given.rounds)
         case "plain":
             plain(given.seconds)
         case "grimm":
-            grimm(given.quick, given.seeds)
+            grimm(given.quick, given.seeds, given.minutes[0] if given.minutes else 5)
 
 
 if __name__ == "__main__":

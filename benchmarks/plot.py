@@ -11,7 +11,7 @@ from kente.show.axes import Axis, axis, short
 WIDTH = 760
 INK, FAINT, CARD, RULE = "#1f2933", "#66717d", "#fbfaf7", "#dcd8cf"
 OURS, THEIRS = "#b8860b", "#5b7083"
-LINES = ("#b8860b", "#2f6690", "#a23b3b", "#4b7f52", "#6b4e8e", "#8a5a2b")
+LINES = ("#b8860b", "#2f6690", "#a23b3b", "#4b7f52", "#6b4e8e", "#8a5a2b", "#1f9e9a", "#c2558f")
 LETTER = 7.2
 """Width of a letter, about, in the size of text used."""
 
@@ -57,14 +57,14 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> str:
     return _card(title, unit, "".join(parts), height, f"{title}, {unit}: {words}")
 
 
-def lines(title: str, across: str, up: str, series: Sequence[Line], *, log: bool = False) -> str:
-    """Lines over a common x; `log` is for x."""
+def lines(title: str, across: str, up: str, series: Sequence[Line], *, log: bool = False, log_up: bool = False) -> str:
+    """Lines over a common x; `log` is for x, `log_up` for y. With both, a slope of one is growth in proportion."""
     points = [point for line in series for point in line.points]
     x = axis([px for px, _ in points], log=log)
     if log:  # the values themselves are the ticks: they are the lengths or sizes that were measured
         values = sorted({px for px, _ in points})
         x = Axis(values[0], values[-1], tuple((v, short(v)) for v in values), log=True)
-    y = axis([0.0, *(py for _, py in points)])
+    y = axis([py for _, py in points], log=True) if log_up else axis([0.0, *(py for _, py in points)])
     left, right, top, bottom = 70, WIDTH - 190, 62, 330
 
     def at(px: float, py: float) -> tuple[float, float]:

@@ -140,9 +140,8 @@ def charts(results: Results) -> dict[str, str]:
             ]
             series.append(Line(variant, points))
         if any(line.points for line in series):
-            made[name] = lines(
-                title, "words before it" if kind == "write" else "words in the text", unit, series, log=True
-            )
+            across = "words before it" if kind == "write" else "words in the text"
+            made[name] = lines(title, across, unit, series, log=True, log_up=True)
     return made
 
 

@@ -167,7 +167,7 @@ def start(quick: bool, seeds: list[int], minutes: float, parent_minutes: float) 
 # --- captions, then news ---
 
 
-def news(quick: bool, seeds: list[int], minutes: float, parent_minutes: float) -> None:
+def news(quick: bool, seeds: list[int], minutes: float, parent_minutes: float, only: list[str]) -> None:
     limit = 100 if quick else None
     for side in ("en", "de"):
         parts = (NEWS / f"{name}.eng-deu.{side}" for name in TRAINED_ON)
@@ -195,6 +195,8 @@ def news(quick: bool, seeds: list[int], minutes: float, parent_minutes: float) -
     curves = []
     for seed in seeds:
         for name, how in systems.items():
+            if only and name not in only:
+                continue
             run = RUNS / f"news-{name.replace(' ', '-').replace(',', '')}-{seed}"
             info = trained(run, "adapt", parent, *corpus, *how, "--minutes", minutes, "--seed", seed)
             scores = {text: evaluated(run, *test, limit) for text, test in tests.items()}
@@ -225,14 +227,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--minutes", type=float, help="for each child (10; quick 0.3)")
     parser.add_argument("--parent-minutes", type=float, help="for each parent (15; quick 0.3)")
+    parser.add_argument(
+        "--systems", nargs="+", default=[], help="of news, only these, such as 'no replay' 'replay 0.5'"
+    )
     given = parser.parse_args()
     global RUNS
     RUNS = RUNS.with_name("transfer-quick") if given.quick else RUNS
     RUNS.mkdir(parents=True, exist_ok=True)
     minutes = given.minutes or (0.3 if given.quick else 10)
     parent_minutes = given.parent_minutes or (0.3 if given.quick else 15)
-    part = {"hausa": hausa, "news": news, "start": start}[given.part]
-    part(given.quick, given.seeds, minutes, parent_minutes)
+    if given.part == "news":
+        news(given.quick, given.seeds, minutes, parent_minutes, given.systems)
+    else:
+        {"hausa": hausa, "start": start}[given.part](given.quick, given.seeds, minutes, parent_minutes)
 
 
 if __name__ == "__main__":

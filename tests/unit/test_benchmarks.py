@@ -408,6 +408,16 @@ def test_charts_show_every_row_and_are_whole(tmp_path):
     assert len(list(ElementTree.fromstring(curve).iter("{http://www.w3.org/2000/svg}circle"))) == 3
 
 
+def test_on_two_logarithmic_scales_growth_in_proportion_is_a_straight_line():
+    from xml.etree import ElementTree
+
+    points = [(10.0, 0.03), (100.0, 0.3), (1000.0, 3.0)]
+    drawn = lines("Cost", "edges", "s", [Line("a", points)], log=True, log_up=True)
+    heights = [float(c.get("cy")) for c in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}circle")]
+    assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
+    assert heights[0] > heights[1] > heights[2]
+
+
 def test_the_page_in_docs_has_every_marker():
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     for name in report.sections(Results(Path("nowhere.json")), None):

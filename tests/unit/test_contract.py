@@ -20,7 +20,7 @@ from kente.config import (
 from kente.decode.answers import length_penalty
 from kente.decode.search import search
 from kente.models.build import build
-from kente.models.interface import Encodes, refill, regroup, select
+from kente.models.interface import Encodes, Trims, join, regroup, select
 
 TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=16, feedforward=32, heads=2, dropout=0.1)
 FIXED = RecurrentConfig(attention="none", width=12, embedding=10)
@@ -241,35 +241,38 @@ def test_answers_to_one_sentence_may_go_on_from_each_other(config):
 
 @pytest.mark.parametrize("group", [1, 2])
 @torch.inference_mode()
-def test_a_newcomer_takes_the_place_of_a_finished_sentence(config, group):
-    """It stands at its own first words while the others go on, whether it is shorter or longer than who left."""
+def test_sentences_of_any_age_and_length_can_be_joined(config, group):
+    """Some stand at their first words while the others go on, whether they are shorter or longer; then some of them leave."""
     model = model_of(config)
-    if not getattr(model, "refills", False):
+    if not getattr(model, "joins", False):
         assert config.kind == "lstmn"
         return
-    source, mask = sentences([6, 3, 5])
-    others, other_mask = sentences([4, 8], seed=9)
-    tokens, new_tokens = targets(3 * group, 24, seed=5), targets(group, 24, seed=6)
-    for newcomer, length in enumerate([4, 8]):
-        state = regroup(model.start(source, mask), torch.arange(3).repeat_interleave(group))
-        for place in range(7):
-            state = model.step(state, tokens[:, place]).state
-        began = model.start(others[newcomer : newcomer + 1, :length], other_mask[newcomer : newcomer + 1, :length])
-        began = model.step(regroup(began, torch.zeros(group, dtype=torch.long)), new_tokens[:, 0]).state
-        middle = torch.arange(group, 2 * group)
-        state = refill(state, began, middle, torch.tensor([1]))
-        rows = [
-            *((source[i // group], mask[i // group], tokens[i].tolist()) for i in range(group)),
-            *((others[newcomer], other_mask[newcomer], new_tokens[i].tolist()) for i in range(group)),
-            *((source[2], mask[2], tokens[2 * group + i].tolist()) for i in range(group)),
-        ]
-        written = [7] * group + [1] * group + [7] * group
-        for _ in range(12):
-            step = model.step(state, torch.tensor([row[2][count] for row, count in zip(rows, written, strict=True)]))
-            state, written = step.state, [count + 1 for count in written]
-        for logits, (words, real, history), count in zip(step.logits, rows, written, strict=True):
-            expected = read_last(model, words[None], real[None], [history[:count]])[0]
-            torch.testing.assert_close(logits, expected, atol=2e-5, rtol=1e-4)
+    old, young = sentences([6, 3, 5]), sentences([4, 20], seed=9)
+    tokens, new_tokens = targets(3 * group, 24, seed=5), targets(2 * group, 24, seed=6)
+    state = regroup(model.start(*old), torch.arange(3).repeat_interleave(group))
+    for place in range(7):
+        state = model.step(state, tokens[:, place]).state
+    began = model.step(regroup(model.start(*young), torch.arange(2).repeat_interleave(group)), new_tokens[:, 0]).state
+    state = join([state, began])
+    rows = [
+        (words[i // group], real[i // group], own[i].tolist())
+        for (words, real), own in ((old, tokens), (young, new_tokens))
+        for i in range(len(own))
+    ]
+    written = [7] * (3 * group) + [1] * (2 * group)
+    stay = torch.tensor([0, 2, 3])  # the longest source leaves
+    rows_that_stay = (stay[:, None] * group + torch.arange(group)).flatten()
+    for number in range(12):
+        if number == 4:
+            state = regroup(state, rows_that_stay, stay)
+            state = model.trimmed(state, 6) if isinstance(model, Trims) else state
+            rows, written = ([some[row] for row in rows_that_stay.tolist()] for some in (rows, written))
+        step = model.step(state, torch.tensor([row[2][count] for row, count in zip(rows, written, strict=True)]))
+        state, written = step.state, [count + 1 for count in written]
+        if number in (0, 3, 11):
+            for logits, (words, real, history), count in zip(step.logits, rows, written, strict=True):
+                expected = read_last(model, words[None], real[None], [history[:count]])[0]
+                torch.testing.assert_close(logits, expected, atol=2e-5, rtol=1e-4)
 
 
 @torch.inference_mode()

@@ -24,7 +24,6 @@ from kente.decode.answers import (
 from kente.decode.beam import best_to_come
 from kente.decode.guards import repeats
 from kente.decode.likeliest import DEEP, likeliest
-from kente.decode.queue import LIKE
 from kente.decode.sampling import Sampler
 from kente.decode.search import search, search_all
 from kente.models.interface import AttentionMap, Generator, Step
@@ -202,10 +201,10 @@ def test_finished_rows_leave_the_batch() -> None:
 # --- a queue, and room for some ---
 
 
-class Refilled(Toy):
-    """A toy whose finished sentences may be replaced."""
+class Joined(Toy):
+    """A toy whose sentences may be put together while they are answered."""
 
-    refills = True
+    joins = True
 
 
 def many(count: int = 60, longest: int = 12) -> list[list[int]]:
@@ -214,7 +213,7 @@ def many(count: int = 60, longest: int = 12) -> list[list[int]]:
     return [[*torch.randint(4, 8, (length,), generator=generator).tolist(), EOS] for length in lengths]
 
 
-@pytest.mark.parametrize("kind", [Toy, Refilled])
+@pytest.mark.parametrize("kind", [Toy, Joined])
 @pytest.mark.parametrize("config", SETTINGS, ids=["greedy", "beam", "sample", "no_repeat"])
 @pytest.mark.parametrize("n_best", [1, 2])
 def test_a_queue_is_answered_as_if_each_had_been_alone(kind: type[Toy], config: DecodeConfig, n_best: int) -> None:
@@ -231,22 +230,21 @@ def test_a_queue_is_answered_as_if_each_had_been_alone(kind: type[Toy], config: 
     assert any(CUT in h.warnings for answers in queued for h in answers)
 
 
-def test_waiting_sentences_of_like_length_take_the_places_of_finished_ones() -> None:
+def test_what_is_left_of_several_batches_is_finished_together() -> None:
     sentences, config = [[5, 4 + number % 4, 6, EOS] for number in range(200)], DecodeConfig(beam=1)
-    alike, one_by_one = Refilled(3, spread=3.0), Toy(3, spread=3.0)
-    assert search_all(alike, sentences, config, room=160) == search_all(one_by_one, sentences, config, room=160)
-    assert max(alike.batches) <= 40 and max(one_by_one.batches) <= 40
-    assert alike.batches.count(40) > one_by_one.batches.count(40)
+    joined, one_by_one = Joined(3, spread=3.0), Toy(3, spread=3.0)
+    assert search_all(joined, sentences, config, room=160) == search_all(one_by_one, sentences, config, room=160)
+    assert max(joined.batches) <= 1.3 * 40 and max(one_by_one.batches) <= 40
+    assert len(joined.batches) < len(one_by_one.batches)
+    assert sum(joined.batches) / len(joined.batches) > sum(one_by_one.batches) / len(one_by_one.batches)
 
 
-def test_much_shorter_sentences_do_not_join() -> None:
-    """They would be padded to the width of those at work."""
+def test_sentences_are_read_with_others_of_like_length() -> None:
     read: list[tuple[int, int]] = []
 
-    class Watched(Refilled):
+    class Watched(Joined):
         def start(self, source: Tensor, source_mask: Tensor) -> Memory:
             read.append((len(source), source.shape[1]))
-            assert (~source_mask).sum() <= (1 - LIKE) * source.numel()
             return super().start(source, source_mask)
 
     search_all(
@@ -256,7 +254,7 @@ def test_much_shorter_sentences_do_not_join() -> None:
 
 
 def test_those_still_waiting_when_time_is_out_say_so() -> None:
-    endless = Refilled(0, vocabulary=40)
+    endless = Joined(0, vocabulary=40)
     endless.table[:, EOS] = -30.0
     calls = iter([False, False, True])
     answers = search_all(endless, many(20), DecodeConfig(beam=2), room=30, deadline=lambda: next(calls))

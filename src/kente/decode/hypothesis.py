@@ -23,6 +23,7 @@ class Living:
     """
 
     owner: Tensor = field(metadata=SHARED)  # (B,) the sentence answered
+    length: Tensor = field(metadata=SHARED)  # (B,) its source tokens
     cap: Tensor = field(metadata=SHARED)  # (B,) tokens an answer may have at most
     guarded: Tensor = field(metadata=SHARED)  # (B,) whether loops are broken off
     prefix: Tensor = field(metadata=SHARED)  # (B, P) how every answer must begin, 0 where it is free
@@ -38,12 +39,22 @@ class Living:
 
     @classmethod
     def begin(
-        cls, owner: Tensor, cap: Tensor, guarded: Tensor, prefix: Tensor, allowed: Tensor, bos: int, room: int = 32
+        cls,
+        *,
+        owner: Tensor,
+        length: Tensor,
+        cap: Tensor,
+        guarded: Tensor,
+        prefix: Tensor,
+        allowed: Tensor,
+        bos: int,
+        room: int = 32,
     ) -> Living:
         """Nothing written yet: one row for each sentence."""
         rows = len(owner)
         return cls(
             owner=owner,
+            length=length,
             cap=cap,
             guarded=guarded,
             prefix=prefix,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import multiprocessing
 import signal
 import sys
@@ -28,10 +29,8 @@ from kente.errors import KenteError, WorkerError
 
 WORTH = 64
 """Lines for each worker from which on it pays to have several."""
-ROUNDS = 4
-"""Pieces of work for each worker: more share out evenly, fewer are larger batches."""
-SMALLEST = 32
-"""Lines in a piece of work at least."""
+SMALLEST, LARGEST = 32, 1024
+"""Lines in a piece of work: large pieces keep batches full, several let the faster worker help the slower."""
 
 
 def translate_many(translator: Translator, texts: Sequence[str], workers: int, **how: Any) -> list[Translation]:
@@ -89,7 +88,7 @@ class Pool:
     def translate(
         self, texts: Sequence[str], *, prefix: Sequence[str] | str | None = None, **how: Any
     ) -> list[Translation]:
-        """As Translator.translate. Lines of like length go together, the longest first. A pool that fails is closed."""
+        """As Translator.translate. A pool that fails is closed."""
         try:
             return self._translate(texts, prefix, how)
         except BaseException:
@@ -119,18 +118,11 @@ class Pool:
 
 
 def share_out(lengths: Sequence[int], workers: int) -> list[list[int]]:
-    """Places of lines in pieces of about the same work, the longest lines first."""
+    """Places of lines in pieces of about the same work: each has lines of every length, the longest first."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    fair = sum(lengths) / (workers * ROUNDS)
-    pieces: list[list[int]] = [[]]
-    filled = 0
-    for place in order:
-        if len(pieces[-1]) >= SMALLEST and filled >= fair:
-            pieces.append([])
-            filled = 0
-        pieces[-1].append(place)
-        filled += lengths[place]
-    return [piece for piece in pieces if piece]
+    rounds = math.ceil(len(order) / (workers * LARGEST))
+    count = max(1, min(rounds * workers, len(order) // SMALLEST))
+    return [order[first::count] for first in range(count)] if order else []
 
 
 def _send(worker: Worker, request: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Sentences that wait and sentences that are worked on.
 
-The longest go first, as many as there is room for. Finished ones leave, and where the model allows it (`refills`) waiting ones of like
-length take their places at once: a batch stays full until no more like it wait.
+The longest go first, as many as there is room for, all of like length and all at the same word. As they end they leave; the few that are left
+are put aside, and where the model allows it (`joins`) those of several batches are finished together: a step of few costs nearly as
+much as one of many.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from kente.decode.answers import Hypothesis
 from kente.decode.guards import has_loop
 from kente.decode.hypothesis import Living
 from kente.decode.words import Words
-from kente.models.interface import Generator, State, refill, regroup, select
+from kente.models.interface import Generator, State, Trims, join, regroup, select
 
 FEW = 0.75
 """When no more than this share of a batch is at work, the others leave: many together, since leaving copies those who stay."""
-LIKE = 0.7
-"""A sentence may join those at work if it is at least this long beside the longest: padding must not cost more than is saved."""
+LEFT = 0.3
+"""When no more than this share of those who began a batch is left, they are put aside for others to join them."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,6 @@ class Queue:
             taken.append(self.waiting.pop())
         return taken
 
-    def take_like(self, width: int, most: int) -> list[Request]:
-        """At most so many that may join a batch of this width."""
-        taken: list[Request] = []
-        while self.waiting and len(taken) < most and LIKE * width <= len(self.waiting[-1].source) <= width:
-            taken.append(self.waiting.pop())
-        return taken
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -84,6 +78,7 @@ class Batch:
     living: Living
     words: Words
     width: int  # source tokens of the longest, padding included
+    begun: int  # sentences it began with
 
     @cached_property
     def alive(self) -> Tensor:
@@ -99,6 +94,11 @@ class Batch:
     def few(self) -> bool:
         """Whether so many have ended that something should be done about it."""
         return self.free >= (1 - FEW) * len(self.alive)
+
+    @property
+    def left(self) -> int:
+        """Sentences still being answered."""
+        return len(self.alive) - self.free
 
     def rows_of(self, sentences: Tensor) -> Tensor:
         """The rows that belong to these sentences."""
@@ -120,26 +120,35 @@ class Desk:
     ) -> None:
         self.model, self.method, self.bos, self.shortlist, self.device = model, method, bos, shortlist, device
         self.never = torch.tensor(list(never), device=device)
-        self.refills = bool(getattr(model, "refills", False))
+        self.joins = bool(getattr(model, "joins", False))
 
     def work(self, queue: Queue, late: Callable[[], bool]) -> None:
         """Write until nothing waits and nothing lives, or time is out."""
-        batch: Batch | None = None
-        while batch is not None or queue.waiting:
+        aside: list[Batch] = []
+        in_time = True
+        while in_time and (queue.waiting or aside):
             if late():
                 break
-            if batch is None:
-                batch = self._step(self._begin(queue.take()))
-            elif newcomers := self._newcomers(batch, queue):
-                batch = self._join(batch, self._step(self._begin(newcomers)))
-            else:
+            batch = self._step(self._next(queue, aside))
+            others = self.joins and bool(queue.waiting or aside)
+            enough = LEFT * batch.begun if others else 0
+            while batch.left > enough and (in_time := not late()):
                 batch = self._step(self._without_the_ended(batch) if batch.few else batch)
-            if batch.free == len(batch.alive):
-                batch = None
-        if batch is not None:
+            if batch.left:
+                aside.append(self._without_the_ended(batch))
+        for batch in aside:
             self.method.stop(batch.living)
         if queue.waiting:
             self.method.stop(self._nothing_written(queue.waiting))
+
+    def _next(self, queue: Queue, aside: list[Batch]) -> Batch:
+        """New sentences; or those put aside, once they are enough for a batch or nothing else is there."""
+        if queue.waiting and sum(batch.left for batch in aside) < max((batch.begun for batch in aside), default=1):
+            return self._begin(queue.take())
+        state, living = join([batch.state for batch in aside]), join([batch.living for batch in aside])
+        widest = max(batch.width for batch in aside)
+        aside.clear()
+        return Batch(state, living, self._words(living), widest, len(living.owner))
 
     def _begin(self, requests: Sequence[Request]) -> Batch:
         """Read the sources."""
@@ -154,7 +163,7 @@ class Desk:
             copies = torch.arange(len(source), device=self.device).repeat_interleave(self.method.copies)
             state, guarded = select(state, copies), guarded[copies]
         living.guarded = guarded
-        return Batch(state, living, self._words(living), width)
+        return Batch(state, living, self._words(living), width, len(living.owner))
 
     def _nothing_written(self, requests: Sequence[Request]) -> Living:
         copies, numbers = self.method.copies, partial(torch.tensor, device=self.device)
@@ -163,6 +172,7 @@ class Desk:
         prefix = numbers([[*r.prefix, *[0] * (longest - len(r.prefix))] for r in each], dtype=torch.long)
         return Living.begin(
             owner=numbers([r.owner * copies + copy for r in requests for copy in range(copies)]),
+            length=numbers([len(r.source) for r in each]),
             cap=numbers([r.cap for r in each]),
             guarded=numbers([True] * len(each)),
             prefix=prefix.reshape(len(each), longest),
@@ -190,19 +200,16 @@ class Desk:
         parents, living = self.method.advance(step.logits, batch.living, batch.words)
         return replace(batch, state=step.state if parents is None else regroup(step.state, parents), living=living)
 
-    def _newcomers(self, batch: Batch, queue: Queue) -> list[Request]:
-        """Who may take the places of those who have ended."""
-        return queue.take_like(batch.width, batch.free // self.method.copies) if self.refills and batch.few else []
-
-    def _join(self, batch: Batch, began: Batch) -> Batch:
-        """Newcomers in the places of those who have ended."""
-        places = (~batch.alive).nonzero()[: len(began.alive), 0]
-        where = (batch.rows_of(places), places)
-        state, living = refill(batch.state, began.state, *where), refill(batch.living, began.living, *where)
-        return Batch(state, living, self._words(living), batch.width)
-
     def _without_the_ended(self, batch: Batch) -> Batch:
         stay = batch.alive.nonzero()[:, 0]
         where = (batch.rows_of(stay), stay)
         state, living = regroup(batch.state, *where), regroup(batch.living, *where)
-        return Batch(state, living, self._words(living), batch.width)
+        words = batch.words.of_some(stay) or self._words(living)
+        return self._trimmed(replace(batch, state=state, living=living, words=words))
+
+    def _trimmed(self, batch: Batch) -> Batch:
+        """Without the padding that only sentences needed that have left."""
+        longest = int(batch.living.length.max())
+        if longest == batch.width or not isinstance(self.model, Trims):
+            return batch
+        return replace(batch, state=self.model.trimmed(batch.state, longest), width=longest)

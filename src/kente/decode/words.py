@@ -52,6 +52,13 @@ class Words:
         rows = torch.arange(sentences, device=never.device).repeat_interleave(never.shape[1])
         return cls(words.columns(rows, never.flatten()).view_as(never), output, ids, foreign, speaks_for)
 
+    def of_some(self, sentences: Tensor) -> Words | None:
+        """The words of some of the sentences, where those put together for all will do; None where each has its own."""
+        if self.ids is not None and self.ids.dim() > 1:
+            return None
+        others = (None if x is None else x.index_select(0, sentences) for x in (self.foreign, self.speaks_for))
+        return Words(self.never.index_select(0, sentences), self.output, self.ids, *others)
+
     def columns(self, sentences: Tensor, ids: Tensor) -> Tensor:
         """Where these ids, each of its sentence, stand in the logits; both (M,)."""
         if self.ids is None:
@@ -70,9 +77,8 @@ class Words:
         """log p(word) for each row and column (N, A), -inf where a word is foreign."""
         if self.foreign is None or self.speaks_for is None:
             return torch.log_softmax(logits, dim=-1)
-        grouped = logits.view(len(self.foreign), -1, logits.shape[1])  # (B, G, A)
-        total = (grouped + self.speaks_for[:, None]).logsumexp(-1, keepdim=True)
-        return (grouped - total).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
+        grouped = logits.view(len(self.foreign), -1, logits.shape[1]).add_(self.speaks_for[:, None])  # (B, G, A)
+        return grouped.log_softmax(-1).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
 
     def forbid(self, scores: Tensor) -> None:
         """Set to -inf, in place, what is never chosen."""

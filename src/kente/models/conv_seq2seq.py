@@ -37,7 +37,7 @@ class ConvState:
 class ConvSeq2Seq(nn.Module):
     """An encoder and a decoder of gated convolutions; every decoder layer looks at the source."""
 
-    refills = True
+    joins = True
 
     def __init__(self, config: ConvConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()

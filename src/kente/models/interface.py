@@ -10,10 +10,11 @@ marked as SHARED has one entry for each sentence. A State without such fields wo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -92,6 +93,15 @@ class Narrowable(Protocol):
     def step(self, state: State, tokens: Tensor, output: Output | None = None) -> Step: ...
 
 
+@runtime_checkable
+class Trims(Protocol):
+    """A Generator whose state may become narrower once the longest sentences have left."""
+
+    def trimmed(self, state: State, width: int) -> State:
+        """The state of sentences of at most so many source tokens, without the padding beyond."""
+        ...
+
+
 def select(state: State, rows: Tensor) -> State:
     """Keep, repeat or reorder rows, each with its sentence: every tensor x becomes x[rows]. For states with one row for each sentence."""
     return regroup(state, rows, rows)
@@ -110,17 +120,17 @@ def regroup(state: State, rows: Tensor, sentences: Tensor | None = None) -> Stat
     return _each(pick, state)
 
 
-def refill(state: State, newcomers: State, rows: Tensor, sentences: Tensor) -> State:
-    """Let newcomers take the places `rows` and `sentences`, in place. Where sizes beyond the batch differ, the smaller is filled up with zeros.
+def join(states: Sequence[State]) -> State:
+    """One state of all their rows and sentences. Where sizes beyond the batch differ, the smaller are filled up with zeros.
 
-    For models with `refills = True`: in their states zeros beyond the end mean nothing.
+    For models with `joins = True`: in their states zeros beyond the end mean nothing.
     """
 
-    def put(x: Tensor, is_shared: bool, y: Tensor) -> Tensor:
-        wanted = [max(sizes) for sizes in zip(x.shape[1:], y.shape[1:], strict=True)]
-        return _filled_up(x, wanted).index_copy_(0, sentences if is_shared else rows, _filled_up(y, wanted))
+    def put(x: Tensor, _: bool, *others: Tensor) -> Tensor:
+        wanted = [max(sizes) for sizes in zip(*(y.shape[1:] for y in (x, *others)), strict=True)]
+        return torch.cat([_filled_up(y, wanted) for y in (x, *others)])
 
-    return _each(put, state, newcomers)
+    return _each(put, *states)
 
 
 def _filled_up(x: Tensor, sizes: list[int]) -> Tensor:

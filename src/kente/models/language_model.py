@@ -55,7 +55,7 @@ class LanguageState:
 class LanguageModel(nn.Module):
     """A decoder-only Transformer."""
 
-    refills = True
+    joins = True
 
     def __init__(self, config: LanguageModelConfig, vocabulary: int):
         super().__init__()
@@ -150,7 +150,7 @@ class RecurrentLanguageState:
 class RecurrentLanguageModel(nn.Module):
     """A language model of recurrent cells."""
 
-    refills = True
+    joins = True
 
     def __init__(self, config: RecurrentLanguageConfig, vocabulary: int):
         super().__init__()

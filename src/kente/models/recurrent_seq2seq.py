@@ -113,7 +113,7 @@ class Bridge(nn.Module):
 class FixedContextSeq2Seq(nn.Module):
     """The whole source in one vector: the encoder's last state is where the decoder begins."""
 
-    refills = True
+    joins = True
 
     def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
@@ -199,7 +199,7 @@ class AttentiveSeq2Seq(nn.Module):
     residual, context to all. The word is read off t_i = tanh(W [s_i; c_i; y_{i-1}]).
     """
 
-    refills = True
+    joins = True
 
     def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()

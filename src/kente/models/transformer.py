@@ -19,7 +19,7 @@ from kente.models.layers import layer_parts, position_codes, span_of, word_scale
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.linear_attention import no_sums
-from kente.nn.masks import as_numbers, padding_mask
+from kente.nn.masks import LEAST, as_numbers, padding_mask, up_to_least
 from kente.nn.past import Past, no_past, open_column
 from kente.nn.transformer import Decoder, Encoder
 from kente.nn.words import word_tables
@@ -39,7 +39,7 @@ class TransformerState:
 class Transformer(nn.Module):
     """An encoder that reads the source, a decoder that writes the target."""
 
-    refills = True
+    joins = True
 
     def __init__(self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
@@ -113,11 +113,19 @@ class Transformer(nn.Module):
 
     def start(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerState:
         projected = self.decoder.project(self.encode(source, source_mask))
-        memory = tuple((keys.contiguous(), values.contiguous()) for keys, values in projected)  # read at every step
+        source_mask = up_to_least(source_mask, -1)
+        memory = tuple(
+            (up_to_least(keys, -2).contiguous(), up_to_least(values, -2).contiguous()) for keys, values in projected
+        )  # read at every step
         linear, nothing = self.config.span == "linear", memory[0][0][:, :, :0]
         past = no_past(0 if linear else len(memory), nothing)
         sums = no_sums(len(memory) if linear else 0, nothing)
         return TransformerState(memory, source_mask, past, source_mask[:, :0], sums)
+
+    def trimmed(self, state: TransformerState, width: int) -> TransformerState:
+        width = max(width, LEAST)
+        memory = tuple((keys[:, :, :width], values[:, :, :width]) for keys, values in state.memory)
+        return replace(state, memory=memory, memory_mask=state.memory_mask[:, :width])
 
     def step(self, state: TransformerState, tokens: Int[Tensor, "B"], output: Output | None = None) -> Step:
         past, kin, column = open_column(state.past, state.kin, self.span.first if self.span else None)

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.dropout import drop
-from kente.nn.masks import causal_mask
+from kente.nn.masks import LEAST, causal_mask, up_to_least
 from kente.nn.past import Column
 
 Turn = Callable[..., Tensor]
@@ -85,6 +85,10 @@ def multi_head(
         mask = as_mask(mask, causal, queries, keys)
         context, weights = attend(dot_scores(queries, keys), values, mask, 0.0 if visible else dropout)
         return context, weights if visible else None
+    if keys.shape[2] < LEAST and not causal and queries.is_cpu and not torch.is_grad_enabled():
+        everywhere = torch.ones(1, 1, 1, keys.shape[2], dtype=torch.bool) if mask is None else mask
+        if everywhere.dtype == torch.bool:
+            keys, values, mask = up_to_least(keys, -2), up_to_least(values, -2), up_to_least(everywhere, -1)
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal=causal), None
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+LEAST = 16
+"""Positions to look at, at the least, where nothing is learnt from them: over fewer, torch's softmax on a CPU leaves its fast path, and attention to
+14 words takes twice as long as to 16. Those that are missing are there and may not be looked at."""
 
 
 def causal_mask(
@@ -24,3 +29,9 @@ def padding_mask(mask: Bool[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
 def as_numbers(mask: Bool[Tensor, "*B"], like: Tensor) -> Float[Tensor, "*B"]:
     """0 where one may look, -inf where not: to be added to the scores of many layers."""
     return like.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
+
+
+def up_to_least(x: Tensor, dim: int) -> Tensor:
+    """x with zeros, or False, behind its end: LEAST places along a dimension (counted from the last, negative)."""
+    missing = LEAST - x.shape[dim]
+    return x if missing <= 0 else F.pad(x, [0, 0] * (-1 - dim) + [0, missing])

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from kente.nn.masks import as_numbers
+from kente.nn.masks import LEAST, as_numbers
 
 SPARE = 16
 """Entries a buffer has room for at least beyond those in use; it grows by doubling."""
@@ -30,7 +30,7 @@ class Past:
 
     layers: tuple[tuple[Tensor, Tensor], ...]  # keys and values, (B, H, E, K) each
     places: Int[Tensor, "B E"]  # the position of the word an entry belongs to
-    used: Int[Tensor, "B"]  # entries in use, counted with gaps: the next is written behind the last of any sentence
+    used: Int[Tensor, "B"]  # entries in use; the next is written behind them
     position: Int[Tensor, "B"]  # words written by each row
 
 
@@ -45,16 +45,24 @@ def no_past(layers: int, like: Float[Tensor, "B H S K"]) -> Past:
 class Column:
     """The next position of each row: which entries it fills, and what may be looked at. The same in every layer."""
 
-    start: int
-    end: int
+    fills: Int[Tensor, "B G"]  # the entry that each row fills
+    together: slice | None  # these, where all sentences fill the same
+    seen: int  # entries that attention is given: all there are, and room behind them where they are few (masks.LEAST)
     position: Int[Tensor, "B"]
     places: Int[Tensor, "B S"]
     mask: Float[Tensor, "B 1 G S"] | None  # 0 = may look, -inf = may not; None = may look at everything
 
     def add(self, buffer: Float[Tensor, "B H E K"], new: Float[Tensor, "B H G K"]) -> Float[Tensor, "B H S K"]:
-        """Write new keys or values; returns all there are."""
-        buffer[:, :, self.start : self.end] = new
-        return buffer[:, :, : self.end]
+        """Write new keys or values; returns those to be given to attention."""
+        if self.together is not None:
+            buffer[:, :, self.together] = new
+        else:
+            buffer[self._sentences, :, self.fills] = new.transpose(1, 2)
+        return buffer[:, :, : self.seen]
+
+    @cached_property
+    def _sentences(self) -> Int[Tensor, "B 1"]:
+        return torch.arange(len(self.fills), device=self.fills.device)[:, None]
 
     @cached_property
     def apart(self) -> Int[Tensor, "B 1 S"]:
@@ -70,33 +78,38 @@ def open_column(
     `first` says which place is the first that a position looks at (longspan.Window.first); without it, all are looked at.
     """
     if not past.layers:  # sums in place of entries: linear attention
-        return replace(past, position=past.position + 1), kin, Column(0, 0, past.position, past.places, None)
+        nowhere = past.places[:, :0]
+        return (
+            replace(past, position=past.position + 1),
+            kin,
+            Column(nowhere, None, 0, past.position, past.places, None),
+        )
     sentences, group = len(past.used), len(kin) // len(past.used)
     if first is not None:
         in_sight = past.places >= first(past.position)[:, None]
         # what is out of sight is nobody's past any more, and stands nowhere that would have to be felt as a distance
         kin = kin & in_sight.repeat_interleave(group, dim=0)
         past = replace(past, places=torch.where(in_sight, past.places, past.position[:, None]))
-    start = int(past.used.max())
-    if start + group > kin.shape[1]:
+    if int(past.used.max()) + group > kin.shape[1]:
         past, kin = _with_room(past, kin, group)
-        start = int(past.used.max())
-    end = start + group
-    kin = kin.clone()  # a state stays as it is
-    kin.view(sentences, group, -1)[:, :, start:end] = torch.eye(group, dtype=torch.bool, device=kin.device)
-    places = past.places.clone()
-    places[:, start:end] = past.position[:, None]
-    own = kin[:, :end]
-    mask = None if bool(own.all()) else as_numbers(own.view(sentences, 1, group, end), past.layers[0][0])
-    after = Past(past.layers, places, torch.full_like(past.used, end), past.position + 1)
-    return after, kin, Column(start, end, past.position, places[:, :end], mask)
+    first_free, last = int(past.used.min()), int(past.used.max())
+    fills = past.used[:, None] + torch.arange(group, device=kin.device)
+    kin = kin.scatter(1, fills.view(-1, 1), True)  # another one: a state stays as it is
+    places = past.places.scatter(1, fills, past.position[:, None].expand(-1, group))
+    seen = max(last + group, min(LEAST, kin.shape[1]))
+    own = kin[:, :seen]
+    mask = None if bool(own.all()) else as_numbers(own.view(sentences, 1, group, seen), past.layers[0][0])
+    together = slice(last, last + group) if first_free == last else None
+    after = Past(past.layers, places, past.used + group, past.position + 1)
+    return after, kin, Column(fills, together, seen, past.position, places[:, :seen], mask)
 
 
 def _with_room(past: Past, kin: Tensor, group: int) -> tuple[Past, Tensor]:
     """Only the entries that some row descends from, and room for more behind them."""
     sentences = len(past.used)
     alive = kin.view(sentences, group, -1).any(1)  # (B, E)
-    kept = int(alive.sum(1).max()) if alive.shape[1] else 0
+    used = alive.sum(1)
+    kept = int(used.max())
     living_first = alive.byte().argsort(dim=1, descending=True, stable=True)
     order = living_first[:, :kept]  # (B, kept)
     spare = max(kept, SPARE, 2 * group)
@@ -108,4 +121,4 @@ def _with_room(past: Past, kin: Tensor, group: int) -> tuple[Past, Tensor]:
     layers = tuple((pack(keys), pack(values)) for keys, values in past.layers)
     places = F.pad(past.places.gather(1, order), (0, spare))
     rows = order.repeat_interleave(group, dim=0)
-    return Past(layers, places, torch.full_like(past.used, kept), past.position), F.pad(kin.gather(1, rows), (0, spare))
+    return Past(layers, places, used, past.position), F.pad(kin.gather(1, rows), (0, spare))
