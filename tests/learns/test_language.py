@@ -43,7 +43,7 @@ def test_a_language_model_learns_what_can_be_known(counting, tmp_path, name):
 
 def test_a_masked_encoder_fills_gaps_that_can_be_known(counting, tmp_path):
     settings = (*SMALL, "text.documents=lines", "text.packed=false", "text.whole_words=false", "text.mask_share=0.2")
-    how = {"updates": 400, "threads": 1, "tokenizer": "characters", "kind": "masked"}
+    how = {"updates": 800, "threads": 1, "tokenizer": "characters", "kind": "masked"}
     result = api.pretrain([counting], tmp_path / "run", settings=settings, **how)
     scores = [record["validation"] for record in result.run.read("metrics") if "validation" in record]
-    assert scores[-1]["accuracy"] > 0.75  # unless both places of a digit are hidden, the other one tells
+    assert scores[-1]["accuracy"] > 0.8  # unless both places of a digit are hidden, the other one tells

@@ -82,6 +82,12 @@ def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture
+def float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No whole numbers, whose rounding would be felt in scores: which numbers win a race depends on the machine."""
+    monkeypatch.setattr(choosing.Fastest, "_int8_is_good", lambda self: False)
+
+
 @pytest.fixture(scope="module")
 def lines(trained: Path) -> list[str]:
     return (trained / "test.en").read_text().splitlines()
@@ -101,7 +107,9 @@ def like(some: list[Translation], others: list[Translation]) -> float:
     """Share of answers that read the same; scores of those agree."""
     agree = [(one, other) for one, other in zip(some, others, strict=True) if one.text == other.text]
     for one, other in agree:
-        assert one.score == pytest.approx(other.score, abs=0.01, rel=0.01)  # int8 may be at work
+        assert one.score == pytest.approx(
+            other.score, abs=2e-3, rel=2e-3
+        )  # CTranslate2 shares out what may not be written
         assert one.warnings == other.warnings
     return len(agree) / len(some)
 
@@ -109,6 +117,7 @@ def like(some: list[Translation], others: list[Translation]) -> float:
 # ---------------------------------------------------------------- the same answers
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("beam", [1, 5])
 def test_both_engines_translate_alike(run: Path, lines: list[str], beam: int) -> None:
     in_torch = api.load(run, engine="torch", beam=beam, threads=1).translate(lines)
@@ -117,6 +126,7 @@ def test_both_engines_translate_alike(run: Path, lines: list[str], beam: int) ->
     assert len({translation.text for translation in in_torch}) > 50
 
 
+@pytest.mark.usefixtures("float32")
 def test_n_best_prefix_alignment_and_draws_are_those_of_torch(run: Path, lines: list[str]) -> None:
     slow, fast = (api.load(run, engine=engine, threads=1) for engine in ("torch", "ctranslate2"))
     some = lines[:40]
@@ -131,6 +141,7 @@ def test_n_best_prefix_alignment_and_draws_are_those_of_torch(run: Path, lines: 
     assert drawn == api.load(run, engine="torch", threads=1, sample=True, seed=4).translate(some[:4])
 
 
+@pytest.mark.usefixtures("float32")
 def test_a_text_of_many_sentences_and_blank_lines_goes_through_either_engine(run: Path, lines: list[str]) -> None:
     texts = ["", " ".join(lines[:5]), "  \t", f"{lines[5]}\n{lines[6]}"]
     slow, fast = (api.load(run, engine=engine, threads=1, beam=1) for engine in ("torch", "ctranslate2"))
