@@ -107,9 +107,7 @@ def like(some: list[Translation], others: list[Translation]) -> float:
     """Share of answers that read the same; scores of those agree."""
     agree = [(one, other) for one, other in zip(some, others, strict=True) if one.text == other.text]
     for one, other in agree:
-        assert one.score == pytest.approx(
-            other.score, abs=2e-3, rel=2e-3
-        )  # CTranslate2 shares out what may not be written
+        assert one.score == pytest.approx(other.score, abs=0.01, rel=0.01)  # what may not be written is shared out
         assert one.warnings == other.warnings
     return len(agree) / len(some)
 
