@@ -23,6 +23,7 @@ from kente.train.budget import (
     size_for,
     training_choices,
 )
+from kente.train.language_budget import dropout_for
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,14 @@ def store(tokenizers: Tokenizers, tmp_path_factory: pytest.TempPathFactory) -> S
 def test_sizes_are_the_recipes_of_their_name(name):
     model = load_recipe(name).model
     assert {field: getattr(model, field) for field in SIZES[name]} == SIZES[name]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "weights", "dropout"), [(2.5, 0.8, 0.0), (17, 0.8, 0.05), (14, 13, 0.3), (30, 13, 0.5)]
+)
+def test_a_text_is_read_with_more_dropout_the_sooner_it_is_learnt_by_heart(epochs, weights, dropout):
+    assert dropout_for(epochs, weights) == dropout
+    assert dropout_for(2 * epochs, weights) >= dropout and dropout_for(epochs, weights / 2) <= dropout
 
 
 @pytest.mark.parametrize(("epochs", "dropout"), [(1, 0.0), (3, 0.1), (6, 0.15), (20, 0.2), (80, 0.3)])
