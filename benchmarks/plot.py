@@ -57,15 +57,25 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> str:
     return _card(title, unit, "".join(parts), height, f"{title}, {unit}: {words}")
 
 
-def lines(title: str, across: str, up: str, series: Sequence[Line], *, log: bool = False, log_up: bool = False) -> str:
+def lines(
+    title: str,
+    across: str,
+    up: str,
+    series: Sequence[Line],
+    *,
+    log: bool = False,
+    log_up: bool = False,
+    from_zero: bool = True,
+) -> str:
     """Lines over a common x; `log` is for x, `log_up` for y. With both, a slope of one is growth in proportion."""
     points = [point for line in series for point in line.points]
     x = axis([px for px, _ in points], log=log)
     if log:  # the values themselves are the ticks: they are the lengths or sizes that were measured
         values = sorted({px for px, _ in points})
         x = Axis(values[0], values[-1], tuple((v, short(v)) for v in values), log=True)
-    y = axis([py for _, py in points], log=True) if log_up else axis([0.0, *(py for _, py in points)])
-    left, right, top, bottom = 70, WIDTH - 190, 62, 330
+    y = axis([*([0.0] if from_zero and not log_up else []), *(py for _, py in points)], log=log_up)
+    names = LETTER * max((len(line.name) for line in series), default=0)
+    left, right, top, bottom = 70, WIDTH - max(190, 40 + names), 62, 330
 
     def at(px: float, py: float) -> tuple[float, float]:
         return left + (right - left) * x.place(px), bottom - (bottom - top) * y.place(py)
