@@ -36,7 +36,7 @@ class TorchEngine:
     def search(
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:
-        """Answers to the questions: the longest first, and as sentences end, others in their places."""
+        """Answers to the questions, the longest first, in batches of like length."""
         caps = [question.cap for question in questions]
         with at_rest(self.model):
             return search_all(

@@ -81,7 +81,7 @@ def fit_text_to_minutes(
 def dropout_for(epochs: float, weights: float) -> float:
     """The more often a text is read, and the more weights there are for each of its tokens, the sooner it is learnt by heart.
 
-    Validation losses behind it (docs/log.md), by readings x weights: Tiny Shakespeare, 2: 1.59 without, 1.74 with 0.1; 14: 1.56 with 0.2, which is too
+    Validation losses behind it (docs/log.md), by readings x weights: Tiny Shakespeare, 2: 1.59 without, 1.74 with 0.1; 14: 1.56 with 0.2, probably too
     much; tales by words, 180: LSTM 3.64, 3.62 with 0.3, 0.5, Transformer 3.83, 3.85 with 0.1, 0.3, of which 0.1 overfits towards its end.
     """
     steps = ((6, 0.0), (25, 0.05), (60, 0.1), (120, 0.2), (250, 0.3))
