@@ -88,16 +88,13 @@ def lines(
     for value, label in x.ticks:
         parts.append(_text(at(value, y.low)[0], bottom + 18, label, "middle", colour=FAINT))
     parts.append(_text((left + right) / 2, bottom + 40, across, "middle", colour=FAINT))
-    ends: list[float] = []
-    for place, line in enumerate(series):
-        if not line.points:
-            continue
-        colour = LINES[place % len(LINES)]
+    drawn = [(line, LINES[place % len(LINES)]) for place, line in enumerate(series) if line.points]
+    ends = apart([at(*line.points[-1])[1] for line, _ in drawn], top - 10, bottom + 10)
+    for (line, colour), beside in zip(drawn, ends, strict=True):
         spots = [at(*point) for point in line.points]
         path = "L".join(f"{px:.1f} {py:.1f}" for px, py in spots)
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
         parts += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="4" fill="{colour}"/>' for px, py in spots]
-        beside = _apart(spots[-1][1], ends)
         parts.append(_text(right + 12, beside, line.name, "start", colour=colour, weight="600"))
     told = "; ".join(
         f"{line.name}: " + ", ".join(f"{short(py)} at {short(px)}" for px, py in line.points) for line in series
@@ -105,13 +102,17 @@ def lines(
     return _card(title, up, "".join(parts), bottom + 60, f"{title}, {up} over {across}. {told}")
 
 
-def _apart(wanted: float, taken: list[float]) -> float:
-    """A height near `wanted` where a name does not lie on another."""
-    place = wanted
-    while any(abs(place - other) < 17 for other in taken):
-        place += 17
-    taken.append(place)
-    return place
+def apart(wanted: Sequence[float], top: float, bottom: float, room: float = 17) -> list[float]:
+    """Heights near those wanted and in their order, where no name lies on another, nor below `bottom` if there is room above."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    found = [0.0] * len(wanted)
+    above = top - room
+    for place in order:
+        found[place] = above = max(wanted[place], above + room)
+    below = bottom + room
+    for place in reversed(order):
+        found[place] = below = min(found[place], below - room)
+    return found
 
 
 def _text(x: float, y: float, words: str, anchor: str, *, colour: str = INK, weight: str = "400") -> str:

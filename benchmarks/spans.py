@@ -1,8 +1,8 @@
 """Longer spans: what each way of looking at less costs and saves, from 256 to 16,384 words, and what it can still learn.
 
-    python -m benchmarks.spans                  everything (about two hours on two cores); goes on where it was interrupted
+    python -m benchmarks.spans                  everything (about an hour and a half on two cores); goes on where it was interrupted
     python -m benchmarks.spans --quick          a few minutes: short lengths, few updates; a look, not a result
-    python -m benchmarks.spans --only cost      cost | tasks
+    python -m benchmarks.spans --only write     train | write | tasks: what a training step costs, what writing costs, what is learnt
     python -m benchmarks.spans --report         measure nothing; write docs/spans.md and its pictures from what was measured
 
 Every sample is one job in a process of its own (spans_job.py), in turns, and stays in benchmarks/spans.json.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from benchmarks.plot import Line, lines
 from benchmarks.processes import ROOT, run_job
 from benchmarks.report import between, markdown
-from benchmarks.results import Figure, Results, code_hash, fingerprint, now
+from benchmarks.results import Figure, Results, Sample, code_hash, fingerprint, now
 from benchmarks.run import DATA, facts
 
 SHAPE = {"layers": 4, "width": 128, "feedforward": 512, "heads": 4, "dropout": 0.0}
@@ -40,11 +41,19 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 LONGEST = {"full, weights kept": 2048}
 """Beyond, the weights alone would be gigabytes."""
-DISTANCES, NEEDLES, CHARACTERS = (32, 128, 512), (128, 512, 1024), (1024,)
+LEARNT = {
+    ("copy", 32): (16, 700),
+    ("copy", 128): (12, 800),
+    ("copy", 512): (4, 800),
+    ("needle", 128): (16, 2500),
+    ("needle", 512): (6, 900),
+    ("characters", 1024): (4, 300),
+}
+"""Tasks and their sizes: texts in an update, and updates."""
 PAGE, IMAGES = ROOT / "docs" / "spans.md", ROOT / "docs" / "images"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """A sample to be taken: where it stands in the tables, and the job."""
 
@@ -53,12 +62,16 @@ class Task:
     job: dict[str, Any]
 
 
-def costs(quick: bool) -> Iterator[Task]:
+def training(quick: bool) -> Iterator[Task]:
     for length in QUICK_LENGTHS if quick else LENGTHS:
         for name, settings in (SPANS | OTHERS).items():
             if length <= LONGEST.get(name, length):
                 job = {"model": SHAPE | settings, "length": length}
                 yield Task(f"train {length}", name, job | {"do": "train", "repeat": 1 if quick else 3})
+
+
+def writing(quick: bool) -> Iterator[Task]:
+    for length in QUICK_LENGTHS if quick else LENGTHS:
         for name, settings in SPANS.items():
             job = {"model": SHAPE | settings, "length": length}
             yield Task(f"write {length}", name, job | {"do": "write", "words": 8 if quick else 48})
@@ -66,38 +79,36 @@ def costs(quick: bool) -> Iterator[Task]:
 
 def tasks(quick: bool) -> Iterator[Task]:
     text = str(DATA / "tinyshakespeare" / "input.txt")
-    sizes = {"copy": DISTANCES, "needle": NEEDLES, "characters": CHARACTERS}
-    updates = {"copy": 1500, "needle": 2000, "characters": 1000}
-    for task, chosen in sizes.items():
-        for size in chosen[:1] if quick else chosen:
-            for name, settings in SPANS.items():
-                reach = {} if name in ("full", "linear") else {"reach": 64}
-                shape = SHAPE if task == "characters" else SMALL
-                job = {"do": "learn", "task": task, "size": size, "model": shape | settings | reach, "text": text}
-                job |= {"rows": 4 if task == "characters" else 16, "rate": 8e-3, "seed": 1}
-                yield Task(
-                    f"{task} {size}",
-                    name,
-                    job | {"updates": 4 if quick else updates[task], "judged": 4 if quick else 40},
-                )
+    for (task, size), (rows, updates) in LEARNT.items():
+        shape = SHAPE if task == "characters" else SMALL
+        for name, settings in SPANS.items():
+            reach = {} if name in ("full", "linear") else {"reach": 64}
+            job = {"do": "learn", "task": task, "size": size, "model": shape | settings | reach, "text": text}
+            job |= {"rows": rows, "rate": 8e-3, "seed": 1, "updates": 4 if quick else updates}
+            yield Task(f"{task} {size}", name, job | {"judged": 4 if quick else 40})
 
 
 # --- measuring ---
 
 
-def measure(results: Results, wanted: list[Task], rounds: int, threads: int, folder: Path) -> None:
+def measure(results: Results, wanted: list[Task], rounds: int, threads: int, folder: Path, together: int = 1) -> None:
+    """What is not measured yet; so many jobs `together`, each with so many threads."""
     code = code_hash([*(ROOT / "src" / "kente" / "nn").rglob("*.py"), ROOT / "benchmarks" / "spans_job.py"])
-    for turn in range(rounds):
-        for task in wanted:
-            mark = fingerprint(task.job, code)
-            done = results.find(task.table, task.variant, turn)
-            if done and done["code"] == mark:
-                continue
-            log = folder / "logs" / f"spans-{task.table}-{task.variant}.log".replace(" ", "-").replace(",", "")
-            outcome = run_job(Path(sys.executable), "benchmarks.spans_job", task.job, threads, 7200.0, log)
-            sample = {"table": task.table, "variant": task.variant, "round": turn, "code": mark, "date": now()}
-            results.add(sample | {"error": outcome.error} | (outcome.result or {}))
-            print(f"{task.table:16} {task.variant:20} {outcome.result or outcome.error}", file=sys.stderr, flush=True)
+    prints = {task: fingerprint(task.job, code) for task in wanted}
+
+    def sample(task: Task) -> Sample:
+        log = folder / "logs" / f"spans-{task.table}-{task.variant}.log".replace(" ", "-").replace(",", "")
+        outcome = run_job(Path(sys.executable), "benchmarks.spans_job", task.job, threads, 7200.0, log)
+        print(f"{task.table:16} {task.variant:20} {outcome.result or outcome.error}", file=sys.stderr, flush=True)
+        return {"date": now(), "error": outcome.error} | (outcome.result or {})
+
+    with ThreadPoolExecutor(together) as pool:
+        for turn in range(rounds):
+            known = {task: results.find(task.table, task.variant, turn) for task in wanted}
+            missing = [task for task in wanted if (known[task] or {}).get("code") != prints[task]]
+            for task, found in zip(missing, pool.map(sample, missing), strict=True):
+                about = {"table": task.table, "variant": task.variant, "round": turn, "code": prints[task]}
+                results.add(about | found)
 
 
 # --- the page ---
@@ -105,7 +116,9 @@ def measure(results: Results, wanted: list[Task], rounds: int, threads: int, fol
 
 def middle(results: Results, table: str, variant: str, value: str) -> float | None:
     """The median of the rounds."""
-    samples = [sample[value] for sample in results.of(table, variant) if sample.get("error") is None]
+    samples = [
+        sample[value] for sample in results.of(table, variant) if sample.get("error") is None and value in sample
+    ]
     figure = Figure.of(samples)
     return figure.median if figure else None
 
@@ -123,7 +136,7 @@ CHARTS = {
     "spans-train": ("train", "seconds", "A training step", "milliseconds for 1,000 words", 1e6, True),
     "spans-train-memory": ("train", "megabytes", "Memory of a training step", "megabytes for 1,000 words", 1e3, True),
     "spans-write": ("write", "seconds", "Writing one more word", "milliseconds", 1e3, False),
-    "spans-write-memory": ("write", "megabytes", "Memory while writing", "megabytes", 1.0, False),
+    "spans-write-memory": ("write", "kept_megabytes", "Kept from one word to the next", "megabytes", 1.0, False),
 }
 
 
@@ -172,13 +185,17 @@ def task_table(results: Results) -> str:
     return markdown(["", *(title for *_, title in columns)], rows)
 
 
+def of_rounds(count: int) -> str:
+    return "one round" if count == 1 else f"median of {count} rounds"
+
+
 def sections(results: Results) -> dict[str, str]:
     if not results.samples:
         return {}
     about = results.about
     machine = (
         f"{about['processor']}, {about['cores']} cores, {about['threads']} threads, torch {about['torch']}, {about['date']}; "
-        f"median of {about['rounds']} rounds for costs, one seed for tasks."
+        f"{of_rounds(about['rounds'])} for costs; tasks with one seed and one thread each."
     )
     return {
         "machine": machine,
@@ -188,7 +205,9 @@ def sections(results: Results) -> dict[str, str]:
         + cost_table(results, "train", "megabytes", 1.0, 0),
         "writing": "Milliseconds for one more word after so many:\n\n"
         + cost_table(results, "write", "seconds", 1e3, 2)
-        + "\n\nMegabytes taken by reading the prompt and going on:\n\n"
+        + "\n\nMegabytes kept from one word to the next:\n\n"
+        + cost_table(results, "write", "kept_megabytes", 1.0, 2)
+        + "\n\nMegabytes taken while the prompt is read, all of it at once, and gone on with:\n\n"
         + cost_table(results, "write", "megabytes", 1.0, 0),
         "tasks": task_table(results),
     }
@@ -208,7 +227,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--quick", action="store_true", help="short lengths and few updates, kept apart in .bench/spans-quick.json")
-    add("--only", choices=["cost", "tasks"], help="one part")
+    add("--only", choices=["train", "write", "tasks"], help="one part")
     add("--report", action="store_true", help="measure nothing, write the page anew")
     add("--rounds", type=int, default=3, help="samples of each cost (3; 1 with --quick)")
     add("--threads", type=int, default=2, help="threads (2)")
@@ -222,11 +241,13 @@ def main(given: list[str] | None = None) -> None:
     results = Results(options.folder / "spans-quick.json" if options.quick else ROOT / "benchmarks" / "spans.json")
     rounds = 1 if options.quick else options.rounds
     if not options.report:
-        results.about = facts(options, rounds)
-        if options.only != "tasks":
-            measure(results, list(costs(options.quick)), rounds, options.threads, options.folder)
-        if options.only != "cost":
-            measure(results, list(tasks(options.quick)), 1, options.threads, options.folder)
+        if options.only != "tasks" or not results.about:
+            results.about = facts(options, rounds)
+        for part, wanted in (("train", training), ("write", writing)):
+            if options.only in (None, part):
+                measure(results, list(wanted(options.quick)), rounds, options.threads, options.folder)
+        if options.only in (None, "tasks"):
+            measure(results, list(tasks(options.quick)), 1, 1, options.folder, together=options.threads)
     if not options.quick:
         report(results, PAGE, IMAGES)
     else:

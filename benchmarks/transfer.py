@@ -21,7 +21,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +127,8 @@ def synthetic_pairs(reverse: Path, seed: int, quick: bool) -> Path:
     if not out.exists():
         held_out = ("--exclude", HAUSA / "test.hau", HAUSA / "dev.hau")
         few = ("--limit", 200) if quick else ()
-        began = time.monotonic()
         told = json.loads(kente("augment", reverse, "--text", mono, "--out", out, *held_out, *few, "--json", "-q"))
-        say(part="hausa", system="augment", seed=seed, seconds=round(time.monotonic() - began), **told)
+        say(part="hausa", system="augment", seed=seed, **told)
     return out
 
 

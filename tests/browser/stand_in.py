@@ -155,6 +155,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._explorer(query)
             case path if path.startswith("/assets/"):
                 self._file(path.removeprefix("/assets/"))
+            case "/favicon.ico":  # browsers ask by themselves for a file that names no icon
+                self._send(204, b"", "image/x-icon")
             case path if path in self.server.files:
                 self._send(200, self.server.files[path], "application/octet-stream")
             case _:

@@ -9,6 +9,7 @@ import pytest
 from kente import api
 from kente.api import augmenting
 from kente.data.toys import toy
+from kente.decode.translator import Translator
 from kente.errors import Interrupted, RunError, UsageError
 from kente.runs import Run
 
@@ -106,7 +107,7 @@ def test_answers_that_break_the_rules_of_cleaning_are_dropped(folder, tmp_path):
 def test_an_interruption_costs_nothing_that_was_done(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(augmenting, "TOGETHER", 30)
     whole = augment(folder, tmp_path / "whole.tsv", sample=True, seed=3)
-    real, calls = augmenting.translate_lines, []
+    real, calls = Translator.translate, []
 
     def fails_in_the_third(*given, **how):
         calls.append(1)
@@ -114,7 +115,7 @@ def test_an_interruption_costs_nothing_that_was_done(folder, tmp_path, monkeypat
             raise Interrupted("killed")
         return real(*given, **how)
 
-    monkeypatch.setattr(augmenting, "translate_lines", fails_in_the_third)
+    monkeypatch.setattr(Translator, "translate", fails_in_the_third)
     with pytest.raises(Interrupted):
         augment(folder, tmp_path / "broken.tsv", sample=True, seed=3)
     part = tmp_path / "broken.tsv.part"

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -24,7 +26,7 @@ from benchmarks.flops import weights_touched, work  # noqa: E402
 from benchmarks.peers import adapter, kente_peer, plain  # noqa: E402
 from benchmarks.peers.ids import counts, padded, read_pairs, token_batches  # noqa: E402
 from benchmarks.peers.plain_models import PlainTransformer, beam_search, build, greedy, put_weights  # noqa: E402
-from benchmarks.plot import Bar, Line, bars, lines  # noqa: E402
+from benchmarks.plot import Bar, Line, apart, bars, lines  # noqa: E402
 from benchmarks.processes import Outcome  # noqa: E402
 from benchmarks.results import Figure, Results  # noqa: E402
 from benchmarks.shapes import EOS, SHAPES, Shape  # noqa: E402
@@ -469,3 +471,15 @@ def test_a_quick_run_fills_its_tables_and_writes_its_page(text, tmp_path, capsys
 def _rows(results: dict) -> list[Variant]:
     seen = itertools.groupby(results["samples"], key=lambda s: (s["variant"], s["peer"]))
     return [Variant(name, peer) for (name, peer), _ in seen]
+
+
+@given(st.lists(st.floats(0, 300), max_size=12))
+def test_names_beside_lines_stand_in_their_order_and_not_on_each_other(wanted: list[float]) -> None:
+    found = apart(wanted, 0.0, 300.0)
+    ranked = sorted(zip(wanted, found, strict=True))
+    assert all(
+        later - earlier >= 17 - 1e-6
+        for (_, earlier), (_, later) in itertools.pairwise(sorted(ranked, key=lambda x: x[1]))
+    )
+    assert [a for a, _ in sorted(ranked, key=lambda x: x[1])] == sorted(wanted)
+    assert all(height <= 300 for height in found)

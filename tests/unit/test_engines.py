@@ -409,7 +409,8 @@ def test_a_shortlist_races_only_if_it_loses_nothing_noticeable(
 
     monkeypatch.setattr(choosing.Race, "pace", pace)
     engine = fastest(run, beam=1, engine="ctranslate2")
-    engine.folders.write_note(engine._note, {"int8 loses": 1.0, "shortlist, beam 1": {"loses": lost, "same": same}})
+    known = {"int8 loses": 1.0, "shortlist of CTranslate2, beam 1": {"loses": lost, "same": same}}
+    engine.folders.write_note(engine._note, known)
     translator = api.load(run, beam=1, threads=2, engine="ctranslate2")
     translator.translate(lines[:20])
     assert seen == races
@@ -419,15 +420,16 @@ def test_a_shortlist_races_only_if_it_loses_nothing_noticeable(
     assert seen == {False}, "someone waits, or scores are compared"
 
 
-def test_what_a_shortlist_loses_is_told_by_how_likely_its_answers_are_among_all_words(run: Path) -> None:
+@pytest.mark.parametrize("whose", ["CTranslate2", "torch"])
+def test_what_a_shortlist_loses_is_told_by_how_likely_its_answers_are_among_all_words(run: Path, whose: str) -> None:
     engine = fastest(run, beam=1)
     race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
     found = engine.engine.with_layout(Layout()).search(race.questions, race.config)
     wanted = -sum(some[0].log_probability for some in found) / sum(len(some[0].ids) + 1 for some in found)
-    free, short = race.answers(Layout()), race.answers(Layout(shortlist=True))
+    free, short = (race.answers(engine._with_words(whose, used)) for used in (False, True))
     assert race.answer_loss(free) == pytest.approx(wanted, rel=1e-3)
-    engine._shortlist_is_good(race)
-    noted = engine.folders.read_note(engine._note)["shortlist, beam 1"]
+    engine._shortlist_is_good(race, whose)
+    noted = engine.folders.read_note(engine._note)[f"shortlist of {whose}, beam 1"]
     assert noted["loses"] == pytest.approx(race.answer_loss(short) - wanted, abs=2e-3)
     assert noted["same"] == pytest.approx(sum(map(list.__eq__, free, short)) / len(free), abs=0.05)
 
@@ -464,8 +466,14 @@ def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
     paces[Layout("int8", workers=2)] = 60.0
     assert race.of_layouts(list(paces)).layout == Layout("int8", workers=2)
     torch_engine = engine.in_torch()
-    assert race.against_torch(choice, torch_engine) == Choice(Layout(workers=2), 50.0, 45.0)
-    assert race.against_torch(dataclasses.replace(choice, pace=44.0), torch_engine) == Choice(None, 45.0, 45.0)
+    assert race.against_torch(choice, {False: torch_engine}) == Choice(Layout(workers=2), 50.0, 45.0)
+    slower = dataclasses.replace(choice, pace=44.0)
+    assert race.against_torch(slower, {False: torch_engine}) == Choice(None, 45.0, 45.0)
+    for quicker, shortlist in ((46.0, False), (48.0, True)):
+        race.pace = lambda raced, count, best=0.0, q=quicker: 45.0 if raced.shortlist is None else q  # type: ignore[method-assign, assignment]
+        engines = {used: engine._torch(used) for used in (False, True)}
+        found = race.against_torch(slower, engines)
+        assert found.shortlist == shortlist and found.layout is None, "a shortlist must be faster by a margin"
 
 
 @pytest.mark.parametrize(
@@ -485,7 +493,7 @@ def test_no_layout_uses_more_threads_than_there_are(many: bool, threads: int, sh
 
 
 def test_a_choice_is_remembered_whole() -> None:
-    for choice in (Choice(Layout("int8", 2, 1, 99), 12.5, 3.0), Choice(None, 4.0, 4.0), Choice(Layout(), 1.0)):
+    for choice in (Choice(Layout("int8", 2, 1, 99), 12.5, 3.0), Choice(None, 4.0, 4.0, True), Choice(Layout(), 1.0)):
         assert Choice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,11 +17,10 @@ import torch
 from torch import Tensor
 
 from kente.config import DecodeConfig, TransformerConfig
-from kente.data.tokenizer import Symbols, Tokenizers
 from kente.decode import pool
-from kente.decode.pool import Pool, share_out, translate_many
+from kente.decode.engine import Question
+from kente.decode.pool import share_out, side_by_side, workers_for
 from kente.decode.torch_engine import TorchEngine
-from kente.decode.translator import Translator
 from kente.errors import UsageError, WorkerError
 from kente.models.interface import Step
 from kente.models.transformer import Transformer, TransformerState
@@ -28,12 +30,13 @@ pytestmark = [
     pytest.mark.timeout(120),  # a worker that waits for a thread it does not have would wait for ever
 ]
 
-WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+WORDS = 8
+DEADLY = 4 + WORDS - 1
 TINY = TransformerConfig(encoder_layers=1, decoder_layers=1, width=16, feedforward=32, heads=2, dropout=0.0)
 
 
 class Mortal(Transformer):
-    """Dies when it reads "eight", loudly or silently."""
+    """Dies when it reads a certain word, loudly or silently."""
 
     def start(self, source: Tensor, source_mask: Tensor) -> TransformerState:
         if (source == self.deadly).any():
@@ -50,57 +53,36 @@ class Mortal(Transformer):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def translator(model: type[Transformer] = Transformer, **settings: object) -> Translator:
-    side = Symbols("words", WORDS, "nfc")
+def engine(model: type[Transformer] = Transformer) -> TorchEngine:
     torch.manual_seed(1)
-    engine = TorchEngine(model(TINY, side.size, side.size).eval())
-    return Translator(engine, Tokenizers(side, side, joint=True), DecodeConfig(**settings))
+    return TorchEngine(model(TINY, 4 + WORDS, 4 + WORDS).eval())
 
 
-def lines(count: int) -> list[str]:
+def questions(count: int) -> list[Question]:
     generator = torch.Generator().manual_seed(count)
-    drawn = [
-        torch.randint(0, 8, (int(length),), generator=generator)
-        for length in torch.randint(0, 9, (count,), generator=generator)
+    lengths = torch.randint(1, 9, (count,), generator=generator).tolist()
+    return [
+        Question(torch.randint(4, 4 + WORDS, (n,), generator=generator).tolist(), n + 5, [4 + n][: n % 2])
+        for n in lengths
     ]
-    return [" ".join(WORDS[word] for word in line) for line in drawn]
+
+
+def search(ours: TorchEngine, n_best: int = 1, **settings: object):
+    return functools.partial(ours._search, config=DecodeConfig(**settings), n_best=n_best)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("settings", "how"),
-    [
-        ({"beam": 1}, {}),
-        ({"beam": 3}, {"n_best": 2, "align": True, "prefix": "two"}),
-        ({"sample": True, "temperature": 2.0}, {"split": False}),
-    ],
+    ("settings", "n_best"), [({"beam": 1}, 1), ({"beam": 3}, 2), ({"sample": True, "temperature": 2.0}, 1)]
 )
-def test_workers_answer_what_one_process_answers(settings: dict[str, object], how: dict[str, object]) -> None:
-    ours, texts = translator(**settings), lines(300)
-    alone, shared = ours.translate(texts, **how), translate_many(ours, texts, 2, **how)  # type: ignore[arg-type]
-    assert [answer.source for answer in shared] == texts
-    for one, other in zip(alone, shared, strict=True):
-        assert (one.text, one.warnings, one.alignment) == (other.text, other.warnings, other.alignment)
-        assert one.score == pytest.approx(other.score, abs=1e-4)
-        assert [a.text for a in one.alternatives] == [a.text for a in other.alternatives]
-
-
-def test_each_line_keeps_its_own_prefix() -> None:
-    ours, texts = translator(beam=1), lines(200)
-    prefixes = [WORDS[number % 8] for number in range(200)]
-    shared = translate_many(ours, texts, 2, prefix=prefixes)
-    assert [a.text for a in shared] == [a.text for a in ours.translate(texts, prefix=prefixes)]
-    for text, begin, answer in zip(texts, prefixes, shared, strict=True):
-        assert answer.text.startswith(begin) or not text
-
-
-def test_a_pool_serves_many_times() -> None:
-    ours = translator(beam=1)
-    with Pool(ours, 3) as workers:
-        for count in (1, 40, 0, 150):
-            assert [a.text for a in workers.translate(lines(count))] == [a.text for a in ours.translate(lines(count))]
-        processes = [worker.process for worker in workers.workers]
-        assert all(process.is_alive() for process in processes)
-    assert not any(process.is_alive() for process in processes)
+def test_workers_answer_what_one_process_answers(settings: dict[str, object], n_best: int) -> None:
+    one = search(engine(), n_best, **settings)
+    for count, workers in ((300, 2), (7, 3), (2, 5), (0, 2)):
+        asked = questions(count)
+        alone, shared = one(asked), side_by_side(one, asked, workers)
+        for first, second in zip(alone, shared, strict=True):
+            assert [(a.ids, a.finished, a.warnings) for a in first] == [(a.ids, a.finished, a.warnings) for a in second]
+            assert [a.score for a in first] == pytest.approx([a.score for a in second], abs=1e-4)
+    assert not multiprocessing.active_children()
 
 
 def test_threads_that_were_at_work_before_the_fork_are_not_waited_for() -> None:
@@ -110,59 +92,72 @@ def test_threads_that_were_at_work_before_the_fork_are_not_waited_for() -> None:
         big = torch.randn(600, 600)
         for _ in range(5):
             big = (big @ big).tanh()  # shared out among threads, which a fork does not take along
-        ours = translator(beam=2)
-        assert [a.text for a in translate_many(ours, lines(200), 2)] == [a.text for a in ours.translate(lines(200))]
+        one, asked = search(engine(), beam=2), questions(200)
+        assert [a[0].ids for a in side_by_side(one, asked, 2)] == [a[0].ids for a in one(asked)]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
-def test_few_lines_are_not_worth_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "Pool", None)
-    ours = translator(beam=1)
-    assert translate_many(ours, lines(100), 2) == ours.translate(lines(100))
-    assert translate_many(ours, lines(200), 1) == ours.translate(lines(200))
-    assert translate_many(ours, [], 2) == []
+def test_few_questions_or_other_threads_are_not_worth_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    assert [workers_for(count) for count in (0, 1, 127, 128, 10_000)] == [1, 1, 1, 2, 2]
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    assert workers_for(10_000) == 1
+
+
+def test_an_engine_shares_out_what_is_worth_it_unless_there_is_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, shared = questions(130), []
+    monkeypatch.setattr("kente.decode.torch_engine.workers_for", lambda count: 2 if count >= 128 else 1)
+    monkeypatch.setattr(
+        "kente.decode.torch_engine.side_by_side", lambda one, some, workers: shared.append(workers) or one(some)
+    )
+    ours, config = engine(), DecodeConfig(beam=1)
+    ours.search(asked[:120], config)
+    ours.search(asked, config, deadline=lambda: False)
+    assert shared == []
+    ours.search(asked, config)
+    assert shared == [2]
 
 
 def test_a_mistake_is_the_same_mistake_in_a_worker() -> None:
-    ours = translator(beam=1)
-    with Pool(ours, 2) as workers, pytest.raises(UsageError, match=r"n_best \(0\) must be at least 1"):
-        workers.translate(lines(200), n_best=0)
+    def refuse(_: object) -> None:
+        raise UsageError("n_best (0) must be at least 1")
+
+    with pytest.raises(UsageError, match=r"n_best \(0\) must be at least 1"):
+        side_by_side(refuse, questions(20), 2)  # type: ignore[arg-type]
 
 
 def test_a_bug_in_a_worker_is_told_with_its_place() -> None:
-    ours = translator(Mortal)
-    ours.model.deadly = WORDS.index("eight") + 4
-    ours.model.die = lambda: 1 / 0  # type: ignore[assignment]
-    with (
-        Pool(ours, 2) as workers,
-        pytest.raises(RuntimeError, match=r"(?s)a worker process failed:.*ZeroDivisionError"),
-    ):
-        workers.translate(lines(200))
+    ours = engine(Mortal)
+    ours.model.deadly = DEADLY  # type: ignore[attr-defined]
+    ours.model.die = lambda: 1 / 0  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match=r"(?s)a worker process failed:.*ZeroDivisionError"):
+        side_by_side(search(ours, beam=1), questions(200), 2)
 
 
 def test_a_worker_that_dies_is_reported_and_the_others_end() -> None:
-    ours = translator(Mortal)
-    ours.model.deadly = WORDS.index("eight") + 4
-    with Pool(ours, 2) as workers:
-        with pytest.raises(
-            WorkerError, match=r"was ended by SIGKILL while translating [\d,]+ of 200 lines.*--threads 1"
-        ):
-            workers.translate(lines(200))
-        assert not any(worker.process.is_alive() for worker in workers.workers)
+    ours = engine(Mortal)
+    ours.model.deadly = DEADLY  # type: ignore[attr-defined]
+    with pytest.raises(WorkerError, match=r"was ended by SIGKILL while translating 100 of 200 sentences.*--threads 1"):
+        side_by_side(search(ours, beam=1), questions(200), 2)
+    assert not multiprocessing.active_children()
 
 
 INTERRUPTED = """
-import os, sys
+import sys
 sys.path.insert(0, {folder!r})
-from test_pool import Mortal, Pool, lines, translator
-ours = translator(Mortal, beam=1)
-ours.model.seconds = 0.5
-with Pool(ours, 2) as workers:
-    print(*(worker.process.pid for worker in workers.workers), flush=True)
-    {what}
+from test_pool import Mortal, engine, questions, search, side_by_side
+ours = engine(Mortal)
+ours.model.seconds = 5
+print("begun", flush=True)
+side_by_side(search(ours, beam=1), questions(200), 2)
 """
+
+
+def children(process: int) -> list[int]:
+    return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def alive(process: int) -> bool:
@@ -174,11 +169,9 @@ def alive(process: int) -> bool:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) -> None:
-    """Ctrl-C goes to all of them at once; kill -9 to one alone, and the others find their pipes closed when they next look."""
-    what = "while True: workers.translate(lines(200))" if ending == signal.SIGINT else "import time; time.sleep(60)"
-    script = INTERRUPTED.format(folder=str(Path(__file__).parent), what=what)
+    """Ctrl-C goes to all of them at once; kill -9 to one alone."""
     started = subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", INTERRUPTED.format(folder=str(Path(__file__).parent))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -188,8 +181,12 @@ def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) 
         ),  # a shell's background jobs ignore it
         env={**os.environ, "PYTHONPATH": str(Path(pool.__file__).parents[2])},
     )
-    assert started.stdout is not None
-    workers = [int(number) for number in started.stdout.readline().split()]
+    assert started.stdout is not None and started.stdout.readline() == "begun\n"
+    for _ in range(100):
+        workers = children(started.pid)
+        if len(workers) == 2:
+            break
+        time.sleep(0.05)
     assert len(workers) == 2 and all(map(alive, workers))
     time.sleep(0.2)
     if ending == signal.SIGINT:
@@ -200,7 +197,7 @@ def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) 
     for _ in range(100):
         if not any(map(alive, workers)):
             break
-        time.sleep(0.1)
+        time.sleep(0.05)
     assert not any(map(alive, workers))
     if ending == signal.SIGINT:
         assert said.count("Traceback") == 1 and "KeyboardInterrupt" in said  # of the one process that was started
@@ -208,10 +205,9 @@ def test_workers_end_with_the_process_that_started_them(ending: signal.Signals) 
 
 def test_work_is_shared_out_evenly_by_length() -> None:
     lengths = [(7 * number) % 101 for number in range(5000)]
-    pieces = share_out(lengths, 2)
-    assert sorted(place for piece in pieces for place in piece) == list(range(5000))
-    assert all([lengths[i] for i in piece] == sorted((lengths[i] for i in piece), reverse=True) for piece in pieces)
-    work = [sum(lengths[place] for place in piece) for piece in pieces]
-    assert max(work) <= 1.01 * sum(work) / 6 and len(pieces) == 6
-    assert len(share_out(lengths[:1000], 2)) == 2  # full batches for both
-    assert share_out([5, 9], 2) == [[1, 0]] and share_out([], 2) == []
+    shares = share_out(lengths, 3)
+    assert sorted(place for share in shares for place in share) == list(range(5000))
+    assert all([lengths[i] for i in share] == sorted((lengths[i] for i in share), reverse=True) for share in shares)
+    work = [sum(lengths[place] for place in share) for share in shares]
+    assert max(work) <= 1.01 * sum(work) / 3
+    assert share_out([5, 9], 2) == [[1], [0]] and share_out([], 2) == []

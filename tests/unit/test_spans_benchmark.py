@@ -24,19 +24,27 @@ def test_what_is_to_be_copied_stands_so_far_before_the_answer():
         assert sum(token in spans_job.FILLER for token in source) == 20
 
 
-def test_the_needle_is_the_symbol_behind_the_key_that_is_asked_for():
+def test_a_needle_is_the_symbol_behind_the_key_that_is_asked_for():
     batch = spans_job.needle_in_a_text(random.Random(1), 8, 40)
     for source, answer in zip(batch.source.tolist(), batch.target_output.tolist(), strict=True):
-        words = [token for token in source if token >= 4]
-        asked = words[-1]
-        assert len(words) == 40 and asked in spans_job.KEYS and words.count(asked) == 2
-        assert words[words.index(asked) + 1] == answer[0]
+        *words, first = [token for token in source if token >= 4]
+        asked = [first, *(token for token in answer if token in spans_job.KEYS)]
+        symbols = [token for token in answer if token in spans_job.SYMBOLS]
+        assert len(words) == 40 and sorted(asked) == list(spans_job.KEYS)
+        assert [words[words.index(key) + 1] for key in asked] == symbols
 
 
 @pytest.mark.parametrize("variant", spans.SPANS)
 def test_jobs_measure_and_learn(variant):
     job = {"model": TINY | spans.SPANS[variant] | {"reach": 16}, "length": 70, "repeat": 1, "words": 2}
-    assert spans_job.train(job)["seconds"] > 0 and spans_job.write(job)["seconds"] > 0
+    assert spans_job.train(job)["seconds"] > 0
+    written = spans_job.write(job)
+    longer = spans_job.write(job | {"length": 700})
+    assert written["seconds"] > 0 and written["kept_megabytes"] > 0
+    grown = longer["kept_megabytes"] / written["kept_megabytes"]
+    assert grown > 5 if variant == "full" else grown < 2, (
+        "what is kept grows with the text only where all of it is looked at"
+    )
     learnt = spans_job.learn(
         job | {"task": "copy", "size": 8, "rows": 4, "updates": 2, "judged": 1, "rate": 1e-3, "seed": 1}
     )

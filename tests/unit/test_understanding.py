@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 from kente import api
 from kente.errors import ConfigError, CorpusError, RunError, UsageError
+from kente.reporting import Reporter
 from kente.runs import Run
 from kente.show import clusters as pages
 
@@ -251,6 +253,19 @@ def test_pairs_teach_which_texts_mean_the_same(texts, encoders, sentences):
     assert max(score["spearman"] for score in scores) == pytest.approx(after.value, abs=1e-4)
     assert api.info(sentences)["best"]["score"]["name"] == "spearman"
     assert "A sentence encoder trained by" in (sentences / "README.md").read_text()
+
+
+def test_how_well_the_encoder_did_before_is_said(texts, encoders, tmp_path):
+    class Listener(Reporter):
+        said: ClassVar[list[str]] = []
+
+        def say(self, text: str) -> None:
+            self.said.append(text)
+
+    how = {"similar": texts / "similar.tsv", "updates": 2, "threads": 1, "reporter": Listener()}
+    api.contrast(tmp_path / "run", encoder=encoders / "masked", pairs=[texts / "pairs.tsv"], **how)
+    before = api.similarity(encoders / "masked", texts / "similar.tsv", threads=1)
+    assert f"the encoder by itself: {before} | {before.signature}" in Listener.said
 
 
 def test_a_sentence_encoder_is_an_encoder_too(texts, sentences, tmp_path):

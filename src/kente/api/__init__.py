@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kente.api.importing import Imported, import_run
     from kente.api.lecturing import experiments, lecture
     from kente.api.lifecycle import TrainResult, resume
-    from kente.api.loading import load, translate_lines
+    from kente.api.loading import load
     from kente.api.looking import draw, example, links_of_words, look
     from kente.api.matching import Match, match
     from kente.api.pretraining import TextEvaluation, evaluate_text, pretrain
@@ -89,7 +89,6 @@ __all__ = [
     "summary",
     "train",
     "translate_document",
-    "translate_lines",
 ]
 
 _HOMES = {
@@ -114,7 +113,7 @@ _HOMES = {
     "importing": ("Imported", "import_run"),
     "lecturing": ("experiments", "lecture"),
     "lifecycle": ("TrainResult", "resume"),
-    "loading": ("load", "translate_lines"),
+    "loading": ("load",),
     "looking": ("draw", "example", "links_of_words", "look"),
     "texts": ("detector", "is_lowercase", "translate_document"),
     "matching": ("Match", "match"),

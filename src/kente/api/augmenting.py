@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kente.api.loading import load, translate_lines
+from kente.api.loading import load
 from kente.config import CleaningConfig
 from kente.data.cleaning import CONTROL, EMPTY, TOO_LONG, Cleaner, Profile, has_control, is_blank
 from kente.data.corpus import Corpus, Pair, read_lines
@@ -130,7 +130,7 @@ def augment(
     part, mark = out.with_name(f"{out.name}.part"), out.with_name(f"{PART}{out.name}.json")
     state = _resumed(out, part, mark, asked, force)
     translator = load(run, device=device, threads=threads, reporter=reporter, **decode)
-    worker = _Worker(opened, translator, kind, tag, _excluded(opened, held_out), threads)
+    worker = _Worker(opened, translator, kind, tag, _excluded(opened, held_out))
     began = time.monotonic() - state.seconds
     lines = itertools.islice(itertools.chain.from_iterable(map(read_lines, files)), limit)
     worker.pass_over(itertools.islice(lines, state.read))
@@ -202,10 +202,8 @@ def _cell(text: str) -> str:
 class _Worker:
     """Lines in, pairs out: what cannot be used is dropped before it costs time, what came out wrong afterwards."""
 
-    def __init__(
-        self, run: Run, translator: Translator, kind: str, tag: str, excluded: Keys, threads: int | None
-    ) -> None:
-        self.translator, self.kind, self.tag, self.threads = translator, kind, tag, threads
+    def __init__(self, run: Run, translator: Translator, kind: str, tag: str, excluded: Keys) -> None:
+        self.translator, self.kind, self.tag = translator, kind, tag
         self.excluded, self.seen = excluded, Seen()
         self.config: CleaningConfig = run.config.cleaning
         folder = run.path / "data"
@@ -221,7 +219,7 @@ class _Worker:
     def pairs(self, lines: list[str], state: _State) -> list[tuple[str, str]]:
         """(source, target) of the lines that are worth it."""
         usable = self._usable(lines, state)
-        answers = translate_lines(self.translator, usable, self.threads) if usable else []
+        answers = self.translator.translate(usable)
         pairs = [Pair(line, answer.text, 0) for line, answer in zip(usable, answers, strict=True)]
         state.profile = state.profile or self.profile or Profile.of(pairs)
         judge = Cleaner(self.config, state.profile)

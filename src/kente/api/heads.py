@@ -20,6 +20,7 @@ from kente.data.labelled import scored_pairs
 from kente.data.rows import RowBatch, RowBatches, RowStore, validation_rows
 from kente.data.tokenizer import Tokenizers
 from kente.decode.embedder import Embedder, framing_of, unit
+from kente.decode.torch_engine import at_rest
 from kente.errors import ConfigError
 from kente.measure.classes import accuracy_of, confusion_matrix, macro_f1
 from kente.measure.similarity import similarity_score
@@ -242,11 +243,22 @@ class Similarity(UponEncoder):
         if len(self.validation.sides) == 2:
             scores["accuracy"] = Score("found", found_partner(model, self._validation, self.device, objective))
         if self.scored:
-            embedder = self._embedder(model)
-            values, one, other = zip(*self.scored, strict=True)
-            vectors = [unit(embedder.vectors(side, self.threads)) for side in (one, other)]
-            scores["spearman"] = similarity_score(values, *vectors)
+            scores["spearman"] = self._agreement(model)
         return scores
+
+    def begin(self, model: nn.Module) -> None:
+        """The encoder's weights, and how well it does already: plain text alone may teach it nothing better."""
+        super().begin(model)
+        if self.scored and self._learnt:
+            with at_rest(model):  # type: ignore[arg-type]  # only its mode is looked at
+                before = self._agreement(model)
+            self.reporter.say(f"the encoder by itself: {before} | {before.signature}")
+
+    def _agreement(self, model: nn.Module) -> Score:
+        """Of cosines with people's scores."""
+        embedder = self._embedder(model)
+        values, one, other = zip(*self.scored, strict=True)
+        return similarity_score(values, *(unit(embedder.vectors(side, self.threads)) for side in (one, other)))
 
     def about(self, facts: dict[str, Any]) -> About:
         name, texts = self.run.path.name, facts["texts"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.translator import Translation, Translator
+from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run
@@ -156,17 +156,6 @@ def _no_folder(folders: EngineFolders) -> str | None:
     except RunError as error:
         return str(error)
     return None
-
-
-def translate_lines(
-    translator: Translator, lines: Sequence[str], threads: int | None = None, **how: Any
-) -> list[Translation]:
-    """translator.translate(lines, **how), by a process for each thread where the engine is torch and the lines are many."""
-    if translator.engine.name != "torch":  # others share out work themselves
-        return translator.translate(lines, **how)
-    from kente.decode.pool import translate_many
-
-    return translate_many(translator, lines, thread_count(threads), **how)
 
 
 def translator_with(engine: Engine, run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Translator:

@@ -8,7 +8,6 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from kente.api.loading import translate_lines
 from kente.decode.translator import Translation, Translator
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
@@ -50,7 +49,7 @@ def translate_document(
     `column` is for .tsv; `lowercase` for models that learnt small letters only (`is_lowercase`).
     """
     document = open_document(name, data, column=column, split=translator.split_sentences, lowercase=lowercase)
-    translated = partial(_translated, translator, threads, reporter)
+    translated = partial(_translated, translator, reporter)
     sentences, tagged = document.sentences, document.tagged
     answers = _with_links(translated, sentences, tagged) if any(tagged) else translated(sentences)
     links = [_links(*one) for one in zip(sentences, answers, strict=True)]
@@ -88,14 +87,14 @@ def _links(sentence: str, answer: Translation) -> list[Link]:
 
 
 def _translated(
-    translator: Translator, threads: int | None, reporter: Reporter, texts: Sequence[str], align: bool = False
+    translator: Translator, reporter: Reporter, texts: Sequence[str], align: bool = False
 ) -> list[Translation]:
     """Each text once, however often it stands there."""
     different = list(dict.fromkeys(texts))
     known: dict[str, Translation] = {}
     for begin in range(0, len(different), TOGETHER):
         window = different[begin : begin + TOGETHER]
-        known |= zip(window, translate_lines(translator, window, threads, split=False, align=align), strict=True)
+        known |= zip(window, translator.translate(window, split=False, align=align), strict=True)
         reporter.progress("translating", len(known), len(different))
     reporter.finish()
     return [known[text] for text in texts]

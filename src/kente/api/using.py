@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from kente.api.loading import engine_of, load, translate_lines
+from kente.api.loading import engine_of, load
 from kente.configfile import load_recipe
 from kente.data.batches import Batch, collate
 from kente.data.corpus import read_lines
@@ -62,7 +62,7 @@ def evaluate(
     texts = []
     for begin in range(0, len(sources), TOGETHER):
         window = sources[begin : begin + TOGETHER]
-        texts += [translation.text for translation in translate_lines(translator, window, threads)]
+        texts += [translation.text for translation in translator.translate(window)]
         reporter.progress("translating", len(texts), len(sources))
     reporter.finish()
     loss = _reference_loss(translator, sources, references)

@@ -119,7 +119,7 @@ def translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     how = {"n_best": arguments.n_best, "prefix": arguments.prefix, "split": False if arguments.no_split else None}
     line = doubtful = 0
     for lines in [arguments.text] if arguments.text else ready_lines(sys.stdin.buffer):
-        for translation in api.translate_lines(translator, lines, arguments.threads, **how):
+        for translation in translator.translate(lines, **how):
             line += 1
             doubtful += bool(translation.warnings)
             if translation.warnings and doubtful <= SHOWN_WARNINGS:

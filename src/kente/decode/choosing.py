@@ -14,7 +14,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
+RACE = 2
+"""Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
@@ -67,14 +69,18 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """The winner: a layout of CTranslate2, or torch (None); sentences a second of it, and of torch where that ran too. 0 is unmeasured."""
+    """The winner: a layout of CTranslate2, or torch (None), that with a `shortlist` or without; sentences a second of it, and of torch where
+    that ran too. 0 is unmeasured."""
 
     layout: Layout | None
     pace: float = 0.0
     torch_pace: float | None = None
+    shortlist: bool = False
 
     def __str__(self) -> str:
-        who = "torch" if self.layout is None else f"CTranslate2, {self.layout}"
+        who = (
+            f"torch{', shortlist' if self.shortlist else ''}" if self.layout is None else f"CTranslate2, {self.layout}"
+        )
         if not self.pace:
             return f"{who} (not measured: the run has no validation set)"
         rival = f" (torch: {self.torch_pace:,.0f})" if self.torch_pace and self.layout else ""
@@ -89,7 +95,8 @@ class Choice:
         try:
             layout = None if record["layout"] is None else Layout(**record["layout"])
             usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
-            return cls(layout, float(record["pace"]), record["torch_pace"]) if usable else None
+            found = cls(layout, float(record["pace"]), record["torch_pace"], bool(record["shortlist"]))
+            return found if usable else None
         except (KeyError, TypeError, ValueError):
             return None
 
@@ -158,10 +165,15 @@ class Fastest:
         work = Work(many, rows_for(config, n_best), torch, shortlist)
         if work not in self._engines:
             choice = self._remembered(work) or self._measured(work, config)
-            layout = choice.layout
-            self._engines[work] = self.in_torch() if layout is None else self.engine.with_layout(layout)
+            self._engines[work] = self._chosen(choice)
             self._say(f"translating with {choice}")
         return self._engines[work]
+
+    def _chosen(self, choice: Choice) -> Engine:
+        return self._torch(choice.shortlist) if choice.layout is None else self.engine.with_layout(choice.layout)
+
+    def _torch(self, shortlist: bool) -> TorchEngine:
+        return self.in_torch().with_shortlist(self.folders.shortlist if shortlist else None)
 
     # ------------------------------------------------------------ remembering
 
@@ -186,15 +198,18 @@ class Fastest:
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, pairs, self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
-        shortlists = self.shortlists
-        if len(shortlists) > 1:
-            shortlists = (False, True) if work.shortlist and self._shortlist_is_good(race) else (False,)
-        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, shortlists))
+        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "CTranslate2")))
         if work.torch:
-            choice = race.against_torch(choice, self.in_torch())
+            choice = race.against_torch(choice, {used: self._torch(used) for used in self._shortlists(race, "torch")})
         self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
         return choice
+
+    def _shortlists(self, race: Race, whose: str) -> Sequence[bool]:
+        """The ways of weighing words that this engine may race with: a shortlist, where that is left to us, only if it loses nothing."""
+        if len(self.shortlists) == 1:
+            return self.shortlists
+        return (False, True) if race.work.shortlist and self._shortlist_is_good(race, whose) else (False,)
 
     def _pairs(self, most: int) -> list[Pair]:
         """Validation pairs, evenly taken; none where the run has lost them."""
@@ -217,21 +232,26 @@ class Fastest:
             self._remember("int8 loses", round(lost, 5))
         return lost <= NOTICEABLE
 
-    def _shortlist_is_good(self, race: Race) -> bool:
-        """Whether answers made of the shortlist's words are mostly those made of all, and as likely; measured once for each beam."""
-        name = f"shortlist, beam {race.work.beam}"
+    def _shortlist_is_good(self, race: Race, whose: str) -> bool:
+        """Whether answers made of the shortlist's words are mostly those made of all, and as likely; measured once for each engine and beam."""
+        name = f"shortlist of {whose}, beam {race.work.beam}"
         found = self.folders.read_note(self._note).get(name)
         if not isinstance(found, dict):
-            free, short = (race.answers(Layout("float32", self.threads, shortlist=used)) for used in (False, True))
+            free, short = (race.answers(self._with_words(whose, used)) for used in (False, True))
             same = sum(one == other for one, other in zip(free, short, strict=True)) / len(free)
             found = {"loses": round(race.answer_loss(short) - race.answer_loss(free), 5), "same": round(same, 3)}
             self._remember(name, found)
         return bool(found["loses"] <= LESS_LIKELY and found["same"] >= SAME)
 
+    def _with_words(self, whose: str, shortlist: bool) -> Engine:
+        if whose == "torch":
+            return self._torch(shortlist)
+        return self.engine.with_layout(Layout("float32", self.threads, shortlist=shortlist))
+
 
 def _note_of(folders: EngineFolders, threads: int) -> str:
     """The note of what was measured: one for each machine, and for whatever else changes the race."""
-    circumstances = processor(), threads, ctranslate2().__version__
+    circumstances = RACE, processor(), threads, ctranslate2().__version__
     machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
     return f"speed-{machine}-{folders.identity}.json"
 
@@ -281,8 +301,7 @@ class Race:
         self.questions = [
             Question(source, most_tokens(len(source) + 1, config.max_ratio, limit)) for source, _ in pairs if source
         ]
-        heats = (96, 512) if work.many else (4, 12)
-        self.heats = tuple(max(4, size // (1 if work.beam == 1 or not work.many else 3)) for size in heats)
+        self.heats = (4, 12) if not work.many else (96, 512) if work.beam == 1 else (32, 256)
 
     def of_layouts(self, layouts: Sequence[Layout]) -> Choice:
         """A first heat for all, a second for the best two and, for files, for a smaller batch too."""
@@ -296,9 +315,9 @@ class Race:
         winner = max(second, key=lambda layout: _worth(layout, second[layout]))
         return Choice(winner, second[winner])
 
-    def answers(self, layout: Layout) -> list[list[int]]:
-        """What is found so, for every question."""
-        return [found[0].ids for found in self.engine.with_layout(layout).search(self.questions, self.config)]
+    def answers(self, engine: Engine) -> list[list[int]]:
+        """What it finds, for every question."""
+        return [found[0].ids for found in engine.search(self.questions, self.config)]
 
     def answer_loss(self, answers: Sequence[Sequence[int]]) -> float:
         """Nats a token of answers to the questions, weighed against all words."""
@@ -306,11 +325,12 @@ class Race:
         read = asker.log_probabilities(self.questions, answers)
         return -sum(map(sum, read)) / sum(map(len, read))
 
-    def against_torch(self, choice: Choice, torch: TorchEngine) -> Choice:
-        """The last heat once more, with torch."""
-        pace = self.pace(torch, self.heats[1])
-        winner = choice.layout if choice.pace >= pace else None
-        return Choice(winner, max(choice.pace, pace), pace)
+    def against_torch(self, choice: Choice, torch: Mapping[bool, TorchEngine]) -> Choice:
+        """The last heat once more, with torch: with a shortlist, without, or both."""
+        paces = {used: self.pace(engine, self.heats[1]) for used, engine in torch.items()}
+        best = max(paces, key=lambda used: paces[used] / MARGIN**used)
+        winner = Choice(None, paces[best], shortlist=best) if paces[best] > choice.pace else choice
+        return dataclasses.replace(winner, torch_pace=paces[best])
 
     def pace(self, engine: Engine, count: int, best: float = 0.0) -> float:
         """Sentences a second over `count` of them, which come round again where there are too few; at a hopeless pace it is stopped."""

@@ -14,6 +14,7 @@ from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import BOS, EOS, PAD
 from kente.decode.answers import Hypothesis
 from kente.decode.engine import Deadline, Links, Question, ReadBack, batches, rows_for
+from kente.decode.pool import side_by_side, workers_for
 from kente.decode.search import search_all
 from kente.models.interface import Generator
 
@@ -33,10 +34,24 @@ class TorchEngine:
     def in_torch(self) -> TorchEngine:
         return self
 
+    def with_shortlist(self, shortlist: Shortlist | None) -> TorchEngine:
+        """The same model, weighing other words."""
+        return TorchEngine(self.model, self.device, shortlist)
+
     def search(
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:
-        """Answers to the questions, the longest first, in batches of like length."""
+        """Answers to the questions; by a process for each thread, where they are many and nobody waits with a clock in hand."""
+        alone = self.device.type != "cpu" or deadline is not None
+        workers = 1 if alone else workers_for(len(questions))
+        if workers > 1:
+            return side_by_side(lambda share: self._search(share, config, n_best), questions, workers)
+        return self._search(questions, config, n_best, deadline)
+
+    def _search(
+        self, questions: Sequence[Question], config: DecodeConfig, n_best: int, deadline: Deadline | None = None
+    ) -> list[list[Hypothesis]]:
+        """In this process, the longest first, in batches of like length."""
         caps = [question.cap for question in questions]
         with at_rest(self.model):
             return search_all(

@@ -23,13 +23,15 @@ SAMPLE = 128
 class Words:
     """What the columns of the logits (N, A) are: all words, or `ids`.
 
-    A column may be `foreign` to a sentence, there for the sake of others or of the sample: no answer depends on its neighbours.
+    A column may be foreign to a sentence, there for the sake of others, or of the sample: those speak for no word of it, or are not chosen.
+    No answer depends on its neighbours.
     """
 
     never: Tensor  # (B, x) columns that are never chosen
     output: Output | None = None
-    ids: Tensor | None = None  # (A,) for all sentences, sorted; or (B, A), for each its own
-    foreign: Tensor | None = None  # (B, A)
+    ids: Tensor | None = (
+        None  # (L,) for all sentences, sorted; or (B, L), for each its own; the sample stands behind them
+    )
     speaks_for: Tensor | None = None  # (B, A) logarithm of how many words a column speaks for
 
     @classmethod
@@ -45,19 +47,20 @@ class Words:
         assert isinstance(model, Narrowable), "a shortlist needs a model that can weigh a few words alone"
         sample = torch.arange(0, vocabulary, max(1, vocabulary // SAMPLE), device=never.device)
         layout = _each_its_own if several else _together
-        output, ids, foreign, sampled = layout(model, living.allowed, sample)
-        others = (vocabulary - living.allowed.sum(1)) / sampled.sum(1)  # words off the list for each that was drawn
-        speaks_for = torch.where(sampled, others.log()[:, None], torch.where(foreign, NEVER, 0.0))
-        words = cls(never, output, ids, foreign, speaks_for)
+        output, ids, own = layout(model, living.allowed, sample)
+        off = ~living.allowed[:, sample]  # which of the sample are off a sentence's list
+        others = (vocabulary - living.allowed.sum(1)) / off.sum(1)  # words off the list for each of those
+        speaks_for = torch.cat([own.float().log(), torch.where(off, others.log()[:, None], NEVER)], dim=1)
+        words = cls(never, output, ids, speaks_for)
         rows = torch.arange(sentences, device=never.device).repeat_interleave(never.shape[1])
-        return cls(words.columns(rows, never.flatten()).view_as(never), output, ids, foreign, speaks_for)
+        return cls(words.columns(rows, never.flatten()).view_as(never), output, ids, speaks_for)
 
     def of_some(self, sentences: Tensor) -> Words | None:
         """The words of some of the sentences, where those put together for all will do; None where each has its own."""
         if self.ids is not None and self.ids.dim() > 1:
             return None
-        others = (None if x is None else x.index_select(0, sentences) for x in (self.foreign, self.speaks_for))
-        return Words(self.never.index_select(0, sentences), self.output, self.ids, *others)
+        speaks_for = None if self.speaks_for is None else self.speaks_for.index_select(0, sentences)
+        return Words(self.never.index_select(0, sentences), self.output, self.ids, speaks_for)
 
     def columns(self, sentences: Tensor, ids: Tensor) -> Tensor:
         """Where these ids, each of its sentence, stand in the logits; both (M,)."""
@@ -68,17 +71,20 @@ class Words:
         return (self.ids[sentences] == ids[:, None]).int().argmax(1)
 
     def tokens(self, columns: Tensor) -> Tensor:
-        """The ids of these columns (B, C) of each sentence."""
+        """The ids of these columns (B, C) of each sentence; of those that cannot be chosen, any."""
         if self.ids is None:
             return columns
+        columns = columns.clamp(max=self.ids.shape[-1] - 1)
         return self.ids[columns] if self.ids.dim() == 1 else self.ids.gather(1, columns)
 
     def log_softmax(self, logits: Tensor) -> Tensor:
-        """log p(word) for each row and column (N, A), -inf where a word is foreign."""
-        if self.foreign is None or self.speaks_for is None:
+        """log p(word) for each row and column (N, A), -inf where a word is foreign or of the sample."""
+        if self.ids is None or self.speaks_for is None:
             return torch.log_softmax(logits, dim=-1)
-        grouped = logits.view(len(self.foreign), -1, logits.shape[1]).add_(self.speaks_for[:, None])  # (B, G, A)
-        return grouped.log_softmax(-1).masked_fill_(self.foreign[:, None], NEVER).view_as(logits)
+        logits.view(len(self.speaks_for), -1, logits.shape[1]).add_(self.speaks_for[:, None])  # (B, G, A)
+        shares = logits.log_softmax(-1)
+        shares[:, self.ids.shape[-1] :] = NEVER
+        return shares
 
     def forbid(self, scores: Tensor) -> None:
         """Set to -inf, in place, what is never chosen."""
@@ -89,31 +95,25 @@ class Words:
             grouped.scatter_(2, self.never[:, None].expand(-1, grouped.shape[1], -1), NEVER)
 
 
-Layout = tuple[Output, Tensor, Tensor, Tensor]
-"""(output, ids, foreign, sampled): `sampled` (B, A) are the columns that speak for the words off a sentence's list."""
+Layout = tuple[Output, Tensor, Tensor]
+"""(output, ids, own): `own` (B, L) are the columns of words on a sentence's list. The output ends with the sample."""
 
 
 def _together(model: Narrowable, allowed: Tensor, sample: Tensor) -> Layout:
-    """One column for every word on any list or in the sample."""
-    drawn = allowed.new_zeros(allowed.shape[1])
-    drawn[sample] = True
-    ids = (allowed.any(0) | drawn).nonzero()[:, 0]
-    foreign = ~allowed[:, ids]
-    return model.narrowed(ids), ids, foreign, foreign & drawn[ids]
+    """One column for every word on any list."""
+    ids = allowed.any(0).nonzero()[:, 0]
+    return model.narrowed(torch.cat([ids, sample])), ids, allowed[:, ids]
 
 
 def _each_its_own(model: Narrowable, allowed: Tensor, sample: Tensor) -> Layout:
-    """For each sentence the words on its list, filled up to the longest; beside them the sample."""
+    """For each sentence the words on its list, filled up to the longest."""
     lengths = allowed.sum(1)
     rows, words = allowed.nonzero(as_tuple=True)
     places = torch.arange(len(words), device=words.device) - (lengths.cumsum(0) - lengths)[rows]
-    own = words.new_zeros(len(allowed), int(lengths.max()))
-    own[rows, places] = words
-    ids = torch.cat([own, sample.expand(len(own), -1)], dim=1)
-    foreign = torch.arange(ids.shape[1], device=ids.device) >= lengths[:, None]
-    sampled = ~allowed.gather(1, ids)
-    sampled[:, : own.shape[1]] = False
-    return _SideBySide(model.narrowed(own), model.narrowed(sample)), ids, foreign, sampled
+    ids = words.new_zeros(len(allowed), int(lengths.max()))
+    ids[rows, places] = words
+    own = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+    return _SideBySide(model.narrowed(ids), model.narrowed(sample)), ids, own
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ TOGETHER = {"classes": 32, "vectors": 64}
 """Rows in a batch, of texts of middling length. Texts that are compared with each other want more company."""
 FEWEST_UPDATES, MOST_UPDATES = 300, 20_000
 READINGS = {"classes": 4, "vectors": 3}
-"""How often all rows are read when nobody says how long, if the encoder has learnt something; without, three times as often."""
+"""How often all rows are read when nobody says how long, if the encoder is wide and has learnt something; from nothing, three times as often."""
+WIDE = 256
+"""Narrower encoders have learnt less and read faster: they read as much more often as they are narrower."""
 LONGEST = 128
 """Tokens of a text read at most, unless set."""
 
@@ -61,9 +63,10 @@ def choose_batches(chooser: Chooser, store: RowStore) -> None:
 def fit_head_to_data(chooser: Chooser, epoch: Callable[[Config], int], learnt: bool) -> None:
     """How long and how fast, without a limit in minutes."""
     if not chooser.config.train.updates:
-        readings = READINGS["vectors" if chooser.config.head.kind == "vectors" else "classes"] * (1 if learnt else 3)
+        more = max(1.0, WIDE / chooser.config.model.width) if learnt else 3
+        readings = READINGS["vectors" if chooser.config.head.kind == "vectors" else "classes"] * more
         each = -(-epoch(chooser.config) // chooser.config.batches.accumulation)
-        updates = min(MOST_UPDATES, max(FEWEST_UPDATES, readings * each))
+        updates = min(MOST_UPDATES, max(FEWEST_UPDATES, round(readings * each)))
         chooser.choose("train.updates", updates, f"all rows are read {updates / each:.1f} times")
     _choose_rates(chooser, chooser.config.train.updates or chooser.config.train.max_updates, learnt)
 
@@ -91,7 +94,7 @@ def head_choices(config: Config, updates: int, learnt: bool) -> list[tuple[str, 
         rate, reason = 1e-2, "word vectors take large steps"
     elif learnt:
         rate, reason = (
-            round(2e-4 * (128 / width), 7),
+            round(5e-4 * (128 / width) ** 1.8, 7),
             f"gently, for an encoder of width {width} that has learnt something",
         )
     else:
