@@ -56,7 +56,7 @@ def _first(samples: Sequence[Sample], key: str) -> Any:
 
 
 def gemm_peak(rows: Rows) -> float | None:
-    """Billions of operations a second: the best of the square product, over the rounds."""
+    """Billions of operations a second: the best product of either library, over the rounds."""
     found = [max(s["gigaflops"].values()) for s in rows.get(training.GEMM, []) if s.get("gigaflops")]
     return max(found, default=None)
 

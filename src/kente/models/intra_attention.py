@@ -20,6 +20,7 @@ from kente.config import IntraAttentionConfig
 from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
 from kente.nn.intra_attention import IntraAttentionCell, Tape, blank, intra_map
+from kente.nn.linear import Linear
 from kente.nn.scores import Additive
 from kente.nn.words import word_tables
 
@@ -48,8 +49,8 @@ class IntraAttentionSeq2Seq(nn.Module):
         self.attention = Additive(width, width, width)
         self.decoder = IntraAttentionCell(size, width)
         # W [y; c] = W_y y + W_c c: the first part needs no state and is taken for all words at once
-        self.context = nn.Linear(width, 5 * width, bias=False)
-        self.readout = nn.Linear(2 * width + size, size)
+        self.context = Linear(width, 5 * width, bias=False)
+        self.readout = Linear(2 * width + size, size)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
         """The encoder's state after each word of the source."""

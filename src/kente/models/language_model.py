@@ -21,6 +21,7 @@ from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.models.layers import layer_parts, position_codes, span_of, word_scale
 from kente.models.recurrent_seq2seq import make_cell
 from kente.nn.dropout import Dropout
+from kente.nn.linear import Linear
 from kente.nn.linear_attention import no_sums, summed
 from kente.nn.past import Past, no_past, open_column
 from kente.nn.recurrent import Layer, Stack, State
@@ -163,7 +164,7 @@ class RecurrentLanguageModel(nn.Module):
         self.readout: nn.Module = nn.Identity()
         if config.tie:
             self.output = self.embedding
-            self.readout = nn.Sequential(nn.Linear(config.width, config.embedding), nn.Tanh())
+            self.readout = nn.Sequential(Linear(config.width, config.embedding), nn.Tanh())
         else:
             self.output = Words(vocabulary, config.width, bias=True)
 

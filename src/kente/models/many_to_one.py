@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from kente.nn.linear import Linear
 from kente.nn.recurrent import RNNCell, read
 
 SPREAD = 0.05
@@ -74,8 +75,8 @@ class AttentiveManyToOne(nn.Module):
         return self.dense(self.attention(states))
 
 
-def _dense(width: int, outputs: int) -> nn.Linear:
-    dense = nn.Linear(width, outputs)
+def _dense(width: int, outputs: int) -> Linear:
+    dense = Linear(width, outputs)
     nn.init.xavier_uniform_(dense.weight)
     nn.init.zeros_(dense.bias)
     return dense

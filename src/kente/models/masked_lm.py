@@ -18,6 +18,7 @@ from kente.config import MaskedConfig
 from kente.models.interface import AttentionMap
 from kente.models.layers import layer_parts, position_codes, word_scale
 from kente.nn.dropout import Dropout
+from kente.nn.linear import Linear
 from kente.nn.masks import padding_mask
 from kente.nn.transformer import ACTIVATIONS, Encoder
 from kente.nn.words import Words
@@ -31,7 +32,7 @@ class GapHead(nn.Module):
 
     def __init__(self, width: int, norm: nn.Module, activation: Callable[[Tensor], Tensor] = F.gelu):
         super().__init__()
-        self.map, self.norm, self.activation = nn.Linear(width, width), norm, activation
+        self.map, self.norm, self.activation = Linear(width, width), norm, activation
         nn.init.xavier_uniform_(self.map.weight)
         nn.init.zeros_(self.map.bias)
 

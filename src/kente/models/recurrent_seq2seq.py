@@ -16,6 +16,7 @@ from kente.config import RecurrentConfig, RecurrentLanguageConfig
 from kente.errors import ConfigError
 from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
+from kente.nn.linear import Linear, filled
 from kente.nn.recurrent import (
     RESIDUAL_FROM,
     Cell,
@@ -103,7 +104,7 @@ class Bridge(nn.Module):
     def __init__(self, memory: int, layers: int, parts: int, width: int):
         super().__init__()
         self.shape = (layers, parts, width)
-        self.map = nn.Linear(memory, layers * parts * width)
+        self.map = Linear(memory, layers * parts * width)
 
     def forward(self, last: Float[Tensor, "B M"]) -> tuple[State, ...]:
         states = torch.tanh(self.map(last)).unflatten(-1, self.shape)  # (B, layers, parts, D)
@@ -143,7 +144,7 @@ class FixedContextSeq2Seq(nn.Module):
         if config.tie == "none":  # scores come straight from the state, as in lecture 002
             self.output = Words(target_vocabulary, config.width + context, bias=True)
         else:
-            self.readout = nn.Sequential(nn.Linear(config.width + context, config.embedding), nn.Tanh())
+            self.readout = nn.Sequential(Linear(config.width + context, config.embedding), nn.Tanh())
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
         """The encoder's state after each word of the source."""
@@ -217,11 +218,11 @@ class AttentiveSeq2Seq(nn.Module):
         context = self.attention.context
         self.cell = make(config.embedding)
         # W [y; c] = W_y y + W_c c: the first part needs no state and is taken for all words at once
-        self.context = nn.Linear(context, self.cell.gates * config.width, bias=False)
+        self.context = Linear(context, self.cell.gates * config.width, bias=False)
         above = config.width + (context if config.context_to == "all" else 0)
         self.layers = nn.ModuleList(Layer(make, above) for _ in range(config.decoder_layers - 1))
         self.bridge = Bridge(memory, config.decoder_layers, self.cell.parts, config.width)
-        self.readout = nn.Linear(config.width + context + config.embedding, config.embedding)
+        self.readout = Linear(config.width + context + config.embedding, config.embedding)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S M"]:
         """The encoder's state after each word of the source."""
@@ -261,7 +262,12 @@ class AttentiveSeq2Seq(nn.Module):
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T E"]:
         """The decoder's hidden vectors for target input; `predict` turns them into logits."""
-        return self._decode(target, self._begin(source, source_mask))[0]
+        pairs, target = (
+            len(target),
+            filled(target),
+        )  # by pairs that nobody asks about: each step is a product of so many rows
+        begin = self._begin(filled(source), filled(source_mask, True))
+        return self._decode(target, begin)[0][:pairs]
 
     def predict(self, hidden: Float[Tensor, "*B E"]) -> Float[Tensor, "*B V"]:
         """Logits over the target vocabulary."""

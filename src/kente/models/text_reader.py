@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from kente.config import HeadConfig
 from kente.models.interface import Encodes
 from kente.nn.dropout import Dropout
+from kente.nn.linear import Linear
 from kente.nn.pooling import AttentionPool, MarkPool, MeanPool
 
 ONE_WAY = ("language", "recurrent-language")
@@ -29,9 +30,9 @@ class TextReader(nn.Module):
         kind: str = model.config.kind  # type: ignore[union-attr, assignment]
         self.pool = _pool(head, width, one_way=kind in ONE_WAY)
         self.dropout = Dropout(head.dropout)
-        self.output: nn.Linear | None = None
+        self.output: Linear | None = None
         if head.kind == "classes":
-            self.output = nn.Linear(width, head.classes)
+            self.output = Linear(width, head.classes)
             nn.init.normal_(self.output.weight, std=0.02)
             nn.init.zeros_(self.output.bias)
 

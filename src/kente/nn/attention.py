@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.dropout import drop
+from kente.nn.linear import Linear, filled
 from kente.nn.masks import LEAST, causal_mask, up_to_least
 from kente.nn.past import Column
 
@@ -65,6 +66,30 @@ def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K
     return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
+Shape = tuple[int, int]
+"""(B, T) of texts whose positions stand in one list."""
+
+
+def listed(x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "... D"], Shape | None]:
+    """All positions in one list with their shape, filled up (`linear.filled`), where that makes products faster; otherwise x and None."""
+    rows = x.flatten(0, 1)
+    whole = filled(rows)
+    return (x, None) if whole is rows else (whole, (x.shape[0], x.shape[1]))
+
+
+def in_lines(x: Float[Tensor, "... X"], shape: Shape | None) -> Float[Tensor, "B T X"]:
+    """The positions of texts that stand in one list, without what it was filled up with; x itself, if it is no list."""
+    return x if shape is None else x[: shape[0] * shape[1]].view(*shape, -1)
+
+
+def in_a_list(x: Float[Tensor, "B T D"], like: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The positions of all texts in one list, filled up to the length of `like`, if that is a list."""
+    if like.dim() == x.dim():
+        return x
+    rows = x.flatten(0, 1)
+    return F.pad(rows, (0, 0, 0, len(like) - len(rows))) if len(like) > len(rows) else rows
+
+
 def join_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
     """Put the heads' pieces side by side again."""
     return x.transpose(1, 2).flatten(-2)
@@ -113,7 +138,7 @@ def ask(
     return join_heads(torch.bmm(weights.view(-1, group, others), values.reshape(flat)).view(queries.shape))
 
 
-def begin_stacked(projection: nn.Linear, width: int) -> None:
+def begin_stacked(projection: Linear, width: int) -> None:
     """Initialise matrices that were stacked for speed as if each stood alone, and biases, if any, at nothing."""
     for block in projection.weight.split(width):
         nn.init.xavier_uniform_(block)
@@ -139,29 +164,34 @@ class SelfAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.dropout, self.turn, self.meet = heads, dropout, turn, meet
-        self.query_key_value = nn.Linear(width, 3 * width, bias=biases)  # three matrices in one: one pass over memory
-        self.output = nn.Linear(width, width, bias=biases)
+        self.query_key_value = Linear(width, 3 * width, bias=biases)  # three matrices in one: one pass over memory
+        self.output = Linear(width, width, bias=biases)
         for projection in (self.query_key_value, self.output):
             begin_stacked(projection, width)
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "... D"],
         mask: Bool[Tensor, "..."] | None = None,
         *,
+        shape: Shape | None = None,
         causal: bool = False,
         visible: bool = False,
         read: list[tuple[Tensor, Tensor]] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns (context, weights). `read`, when given, collects keys and values, for `step` to go on from."""
-        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
+        """Returns (context, weights). x is (B, T, D), or a list of all positions (N, D) with its `shape` (B, T).
+
+        `read`, when given, collects keys and values, for `step` to go on from.
+        """
+        projected = in_lines(self.query_key_value(x), shape)
+        queries, keys, values = (split_heads(part, self.heads) for part in projected.chunk(3, dim=-1))
         if self.turn is not None:
             queries, keys = self.turn(queries), self.turn(keys)
         if read is not None:
             read.append((keys, values))
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
-        return self.output(join_heads(context)), weights
+        return self.output(in_a_list(join_heads(context), x)), weights
 
     def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, ...], column: Column) -> Float[Tensor, "N D"]:
         """The context of one more position in each of a sentence's rows. Writes its keys and values into the buffers `past`."""
@@ -186,30 +216,34 @@ class CrossAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.dropout, self.meet = heads, dropout, meet
-        self.query = nn.Linear(width, width, bias=biases)
-        self.key_value = nn.Linear(width, 2 * width, bias=biases)
-        self.output = nn.Linear(width, width, bias=biases)
+        self.query = Linear(width, width, bias=biases)
+        self.key_value = Linear(width, 2 * width, bias=biases)
+        self.output = Linear(width, width, bias=biases)
         for projection in (self.query, self.key_value, self.output):
             begin_stacked(projection, width)
 
-    def project(self, memory: Float[Tensor, "B S D"]) -> tuple[Tensor, Tensor]:
+    def project(
+        self, memory: Float[Tensor, "... D"], shape: Shape | None = None
+    ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
         """Keys and values of the source: computed once for a sentence, used at every step."""
-        keys, values = (split_heads(part, self.heads) for part in self.key_value(memory).chunk(2, dim=-1))
+        projected = in_lines(self.key_value(memory), shape)
+        keys, values = (split_heads(part, self.heads) for part in projected.chunk(2, dim=-1))
         return keys, values
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "... D"],
         memory: tuple[Tensor, Tensor],
         mask: Mask = None,
         *,
+        shape: Shape | None = None,
         visible: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns (context, weights)."""
-        queries = split_heads(self.query(x), self.heads)
+        """Returns (context, weights). x is (B, T, D), or a list of all positions (N, D) with its `shape` (B, T)."""
+        queries = split_heads(in_lines(self.query(x), shape), self.heads)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, *memory, mask, dropout=dropout, visible=visible)
-        return self.output(join_heads(context)), weights
+        return self.output(in_a_list(join_heads(context), x)), weights
 
     def step(
         self, x: Float[Tensor, "N D"], memory: tuple[Tensor, Tensor], mask: Float[Tensor, "B 1 1 S"]

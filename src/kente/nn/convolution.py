@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from kente.nn.attention import attend
 from kente.nn.dropout import Dropout
+from kente.nn.linear import linear
 
 SHRINK = math.sqrt(0.5)
 """The sum of two independent terms of one variance, times this, has that variance again."""
@@ -53,7 +54,7 @@ class NormalisedLinear(nn.Module):
     def forward(self, x: Float[Tensor, "*B I"]) -> Float[Tensor, "*B O"]:
         # one kernel: written as separate operations it takes 3 to 5 times as long
         weight = torch._weight_norm(self.direction, self.length[:, None], 0)
-        return F.linear(x, weight, self.bias)
+        return linear(x, weight, self.bias)
 
 
 class GatedConvolution(nn.Module):

@@ -14,17 +14,19 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from kente.nn.linear import Linear
+
 
 @dataclass
 class Routing:
-    """Where words went: the router's probabilities (B, T, E) and the experts it chose (B, T, used)."""
+    """Where words went, in lines or in a list: the router's probabilities (..., E) and the experts it chose (..., used)."""
 
     probabilities: Tensor
     chosen: Tensor
 
 
 def balance(
-    probabilities: Float[Tensor, "B T E"], chosen: Int[Tensor, "B T used"], mask: Bool[Tensor, "B T"]
+    probabilities: Float[Tensor, "*B E"], chosen: Int[Tensor, "*B used"], mask: Bool[Tensor, "*B"]
 ) -> Float[Tensor, ""]:
     """E sum_e f_e P_e  with  f_e the share of visits that went to expert e, P_e its mean probability, over real words alone.
 
@@ -46,7 +48,7 @@ class Experts(nn.Module):
     def __init__(self, width: int, experts: Iterable[nn.Module], used: int):
         super().__init__()
         self.experts, self.used = nn.ModuleList(experts), used
-        self.router = nn.Linear(width, len(self.experts), bias=False)
+        self.router = Linear(width, len(self.experts), bias=False)
         nn.init.xavier_uniform_(self.router.weight)
         self.routing: Routing | None = None  # of the last reading, while training and until `take_balance`
 
@@ -76,4 +78,8 @@ class Experts(nn.Module):
     def take_balance(self, mask: Bool[Tensor, "B T"]) -> Float[Tensor, ""] | None:
         """The balance of the last reading over words that the mask names real; None unless it was read to train. Forgets the reading."""
         routing, self.routing = self.routing, None
-        return None if routing is None else balance(routing.probabilities, routing.chosen, mask)
+        if routing is None:
+            return None
+        real = mask.flatten()
+        probabilities, chosen = (part.flatten(0, -2)[: len(real)] for part in (routing.probabilities, routing.chosen))
+        return balance(probabilities, chosen, real)

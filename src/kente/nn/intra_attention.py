@@ -18,6 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from kente.nn.linear import Linear
+
 
 @dataclass
 class Tape:
@@ -44,11 +46,11 @@ class IntraAttentionCell(nn.Module):
         super().__init__()
         self.width = width
         # W of the gates i, f, the candidate and o, and W_x: what needs no state is taken for all words at once
-        self.input = nn.Linear(inputs, 5 * width, bias=False)
-        self.recurrent = nn.Linear(width, 4 * width, bias=False)
+        self.input = Linear(inputs, 5 * width, bias=False)
+        self.recurrent = Linear(width, 4 * width, bias=False)
         self.bias = nn.Parameter(torch.zeros(4 * width))
-        self.key = nn.Linear(width, width, bias=False)
-        self.previous = nn.Linear(width, width, bias=False)
+        self.key = Linear(width, width, bias=False)
+        self.previous = Linear(width, width, bias=False)
         self.energy = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
         for block in self.input.weight.split(width):
             nn.init.xavier_uniform_(block)

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import begin_stacked, join_heads, split_heads
+from kente.nn.attention import Shape, begin_stacked, in_a_list, in_lines, join_heads, split_heads
+from kente.nn.linear import Linear
 from kente.nn.past import Column
 
 CHUNK = 64
@@ -78,22 +79,24 @@ class LinearAttention(nn.Module):
     def __init__(self, width: int, heads: int, *, biases: bool = False):
         super().__init__()
         self.heads = heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias=biases)
-        self.output = nn.Linear(width, width, bias=biases)
+        self.query_key_value = Linear(width, 3 * width, bias=biases)
+        self.output = Linear(width, width, bias=biases)
         for projection in (self.query_key_value, self.output):
             begin_stacked(projection, width)
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "... D"],
         mask: Bool[Tensor, "B 1 1 T"] | None = None,
         *,
+        shape: Shape | None = None,
         causal: bool = False,
         visible: bool = False,
         read: list[tuple[Tensor, Tensor]] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns (context, weights). `read`, when given, collects features of keys, and values, for `summed`."""
-        queries, keys, values = (split_heads(part, self.heads) for part in self.query_key_value(x).chunk(3, dim=-1))
+        """Returns (context, weights), of texts or of a list as in `SelfAttention`. `read` collects features of keys, and values, for `summed`."""
+        projected = in_lines(self.query_key_value(x), shape)
+        queries, keys, values = (split_heads(part, self.heads) for part in projected.chunk(3, dim=-1))
         queries, keys = features(queries), features(keys)
         if mask is not None:
             keys = keys * mask.mT  # what may not be looked at is left out of every sum
@@ -101,9 +104,9 @@ class LinearAttention(nn.Module):
             read.append((keys, values))
         if visible:
             weights = weights_of(queries, keys, causal)
-            return self.output(join_heads(weights @ values)), weights
+            return self.output(in_a_list(join_heads(weights @ values), x)), weights
         context = read_in_order(queries, keys, values) if causal else read_all(queries, keys, values)
-        return self.output(join_heads(context)), None
+        return self.output(in_a_list(join_heads(context), x)), None
 
     def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, ...], column: Column) -> Float[Tensor, "N D"]:
         """S_i = S_{i-1} + phi(k_i) [v_i, 1]', added to the sums (N, H, K, K + 1) in `past`; then phi(q_i)' S_i, divided."""

@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from kente.nn.linear import add_outer_product, filled, linear
+
 STRIP = 512
 """Tokens at a time: enough for products at full speed, few enough for the cache (512 x 8,000 logits are 16 MB)."""
 
@@ -27,33 +29,36 @@ class _LinearCrossEntropy(torch.autograd.Function):
         smoothing: float,
         learning: bool,
     ) -> Tensor:
+        count, hidden = len(hidden), filled(hidden)
+        targets = F.pad(targets, (0, len(hidden) - count))
         hidden_gradient = torch.empty_like(hidden) if learning else None
         weight_gradient = torch.zeros_like(weight) if learning else None
         bias_gradient = torch.zeros_like(bias) if learning and bias is not None else None
         spread = smoothing / len(weight)
         total = hidden.new_zeros((), dtype=torch.float64)  # many small terms
-        for start in range(0, len(hidden), STRIP):
-            rows, answers = hidden[start : start + STRIP], targets[start : start + STRIP, None]
-            logits = F.linear(rows, weight, bias)
+        for start in range(0, count, STRIP):
+            rows, answers, real = hidden[start : start + STRIP], targets[start : start + STRIP, None], count - start
+            logits = linear(rows, weight, bias)
             wanted = (1 - smoothing) * logits.gather(1, answers)
             if smoothing:
                 wanted += spread * logits.sum(dim=1, keepdim=True)
             peak = logits.amax(dim=1, keepdim=True)
             p = torch.softmax(logits, dim=1, out=logits)
             log_sum = peak - p.amax(dim=1, keepdim=True).log_()  # for the likeliest word has p = exp(peak - log_sum)
-            total += (log_sum - wanted).sum(dtype=torch.float64)
+            total += (log_sum - wanted)[:real].sum(dtype=torch.float64)
             if hidden_gradient is not None and weight_gradient is not None:
                 p.scatter_add_(1, answers, p.new_full((), smoothing - 1).expand_as(answers))
-                torch.mm(p, weight, out=hidden_gradient[start : start + STRIP])
-                weight_gradient.addmm_(p.T, rows)
+                hidden_gradient[start : start + STRIP] = linear(p, weight.T)
+                add_outer_product(weight_gradient, p, rows)
                 if bias_gradient is not None:
-                    bias_gradient += p.sum(dim=0)
+                    bias_gradient += p[:real].sum(dim=0)
         if hidden_gradient is not None and weight_gradient is not None and smoothing:
             # what smoothing takes from every word alike needs no pass over all words
             hidden_gradient -= spread * weight.sum(dim=0)
             weight_gradient -= spread * hidden.sum(dim=0)
             if bias_gradient is not None:
-                bias_gradient -= spread * len(hidden)
+                bias_gradient -= spread * count
+        hidden_gradient = None if hidden_gradient is None else hidden_gradient[:count]
         ctx.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
         return total.to(hidden.dtype)
 

@@ -9,9 +9,10 @@ learning rate.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from kente.nn.linear import linear
 
 
 class LowRank(nn.Module):
@@ -33,7 +34,7 @@ class LowRank(nn.Module):
         return self.fixed.bias
 
     def forward(self, x: Float[Tensor, "*B in"]) -> Float[Tensor, "*B out"]:
-        return self.fixed(x) + F.linear(F.linear(x, self.down), self.up)
+        return self.fixed(x) + linear(linear(x, self.down), self.up)
 
 
 def linear_maps(model: nn.Module) -> list[tuple[nn.Module, str, nn.Linear]]:
@@ -42,7 +43,7 @@ def linear_maps(model: nn.Module) -> list[tuple[nn.Module, str, nn.Linear]]:
         (module, name, child)
         for module in model.modules()
         for name, child in module.named_children()
-        if type(child) is nn.Linear
+        if isinstance(child, nn.Linear)
     ]
 
 

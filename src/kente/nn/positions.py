@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from kente.nn.attention import FEW, Mask, as_mask, attend, dot_scores, hide
+from kente.nn.linear import Linear
 
 
 def sinusoid(length: int, width: int, start: int = 0) -> Float[Tensor, "T D"]:
@@ -171,7 +172,7 @@ class RelativeSinusoid(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
         self.width, self.heads = width, heads
-        self.distance = nn.Linear(width, width, bias=False)
+        self.distance = Linear(width, width, bias=False)
         self.any_word = nn.Parameter(torch.zeros(heads, 1, width // heads))
         self.any_distance = nn.Parameter(torch.zeros(heads, 1, width // heads))
         nn.init.xavier_uniform_(self.distance.weight)

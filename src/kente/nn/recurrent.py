@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from kente.nn.dropout import Dropout
+from kente.nn.linear import Linear
 
 State = tuple[Tensor, ...]
 
@@ -32,8 +33,8 @@ class Cell(nn.Module, ABC):
     def __init__(self, inputs: int, width: int):
         super().__init__()
         self.width = width
-        self.input = nn.Linear(inputs, self.gates * width)
-        self.recurrent = nn.Linear(width, self.gates * width, bias=False)
+        self.input = Linear(inputs, self.gates * width)
+        self.recurrent = Linear(width, self.gates * width, bias=False)
         for gate in self.input.weight.split(width):
             nn.init.xavier_uniform_(gate)
         for gate in self.recurrent.weight.split(width):

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.attention import attend
+from kente.nn.linear import Linear
 
 
 class StateAttention(nn.Module, ABC):
@@ -44,9 +45,9 @@ class Additive(StateAttention):
 
     def __init__(self, query: int, memory: int, width: int):
         super().__init__()
-        self.query = nn.Linear(query, width, bias=False)
-        self.key = nn.Linear(memory, width)
-        self.energy = nn.Linear(width, 1, bias=False)
+        self.query = Linear(query, width, bias=False)
+        self.key = Linear(memory, width)
+        self.energy = Linear(width, 1, bias=False)
         self.context = memory
 
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +63,7 @@ class Bilinear(StateAttention):
 
     def __init__(self, query: int, memory: int):
         super().__init__()
-        self.key = nn.Linear(memory, query, bias=False)  # W' h_j once for a sentence rather than W s at every step
+        self.key = Linear(memory, query, bias=False)  # W' h_j once for a sentence rather than W s at every step
         self.context = memory
 
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,9 +95,9 @@ class Projected(StateAttention):
 
     def __init__(self, query: int, memory: int, width: int):
         super().__init__()
-        self.query = nn.Linear(query, width, bias=False)
-        self.key = nn.Linear(memory, width, bias=False)
-        self.value = nn.Linear(memory, width, bias=False)
+        self.query = Linear(query, width, bias=False)
+        self.key = Linear(memory, width, bias=False)
+        self.value = Linear(memory, width, bias=False)
         self.context = width
 
     def prepare(self, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
+from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Shape, Turn, in_lines, listed, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
+from kente.nn.linear import Linear
 from kente.nn.linear_attention import LinearAttention
 from kente.nn.past import Column
 from kente.nn.recompute import LayerCall, Passage, Sublayer, keep
@@ -41,8 +42,8 @@ class FeedForward(nn.Module):
         super().__init__()
         self.gated = activation == "swiglu"
         self.activation = ACTIVATIONS[activation]
-        self.inner = nn.Linear(width, inner * 2 if self.gated else inner, bias=not self.gated)
-        self.outer = nn.Linear(inner, width, bias=not self.gated)
+        self.inner = Linear(width, inner * 2 if self.gated else inner, bias=not self.gated)
+        self.outer = Linear(inner, width, bias=not self.gated)
         for block in self.inner.weight.split(inner):
             nn.init.xavier_uniform_(block)
         nn.init.xavier_uniform_(self.outer.weight)
@@ -150,16 +151,19 @@ class EncoderLayer(nn.Module):
 
     def reading(
         self,
+        shape: Shape | None,
         mask: Bool[Tensor, "..."] | None,
         seen: list[Tensor] | None = None,
         *,
         causal: bool = False,
         read: list[KeysValues] | None = None,
     ) -> LayerCall:
-        """`seen`, when given, collects the attention weights (B, H, S, S); `read` keys and values."""
+        """Read texts, or a list of this `shape`. `seen`, when given, collects the attention weights (B, H, S, S); `read` keys and
+        values."""
+        visible = seen is not None
 
         def attention(x: Tensor) -> Tensor:
-            return noted(self.attention(x, mask, causal=causal, visible=seen is not None, read=read), seen)
+            return noted(self.attention(x, mask, shape=shape, causal=causal, visible=visible, read=read), seen)
 
         sublayers = [self.attention_residual.around(attention), self.feedforward_residual.around(self.feedforward)]
         return LayerCall(sublayers, list(self.parameters()))
@@ -197,16 +201,20 @@ class DecoderLayer(nn.Module):
         ]
 
     def reading(
-        self, memory: KeysValues, memory_mask: Bool[Tensor, "..."], seen: list[Tensor] | None = None
+        self,
+        shape: Shape | None,
+        memory: KeysValues,
+        memory_mask: Bool[Tensor, "..."],
+        seen: list[Tensor] | None = None,
     ) -> LayerCall:
-        """Read positions that may look back only. `seen`, when given, collects the weights of both attentions."""
+        """Read texts, or a list of this `shape`; each position may look back only. `seen`, when given, collects the weights of both attentions."""
         visible = seen is not None
 
         def attention(x: Tensor) -> Tensor:
-            return noted(self.attention(x, causal=True, visible=visible), seen)
+            return noted(self.attention(x, shape=shape, causal=True, visible=visible), seen)
 
         def cross(x: Tensor, source: KeysValues) -> Tensor:
-            return noted(self.cross(x, source, memory_mask, visible=visible), seen)
+            return noted(self.cross(x, source, memory_mask, shape=shape, visible=visible), seen)
 
         return LayerCall(self._around(attention, cross), list(self.parameters()), memory)
 
@@ -243,8 +251,9 @@ class Encoder(nn.Module):
         causal: bool = False,
         read: list[KeysValues] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        readings = [layer.reading(mask, seen, causal=causal, read=read) for layer in self.layers]  # type: ignore[operator]
-        return self.norm(self.passage(readings, x))
+        x, shape = listed(x)
+        readings = [layer.reading(shape, mask, seen, causal=causal, read=read) for layer in self.layers]  # type: ignore[operator]
+        return in_lines(self.norm(self.passage(readings, x)), shape)
 
     def step(self, x: Float[Tensor, "N D"], past: Sequence[LayerPast], column: Column) -> Float[Tensor, "N D"]:
         """One more position in each row, written into each layer's `past` at `column`."""
@@ -263,7 +272,8 @@ class Decoder(nn.Module):
 
     def project(self, memory: Float[Tensor, "B S D"]) -> list[KeysValues]:
         """Each layer's keys and values of the source."""
-        return [layer.cross.project(memory) for layer in self.layers]  # type: ignore[union-attr, operator]
+        memory, shape = listed(memory)
+        return [layer.cross.project(memory, shape) for layer in self.layers]  # type: ignore[union-attr, operator]
 
     def forward(
         self,
@@ -273,11 +283,12 @@ class Decoder(nn.Module):
         *,
         seen: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T D"]:
+        x, shape = listed(x)
         readings = [
-            layer.reading(source, memory_mask, seen)  # type: ignore[operator]
+            layer.reading(shape, source, memory_mask, seen)  # type: ignore[operator]
             for layer, source in zip(self.layers, memory, strict=True)
         ]
-        return self.norm(self.passage(readings, x))
+        return in_lines(self.norm(self.passage(readings, x)), shape)
 
     def step(
         self,

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from kente.nn.linear import linear
+
 
 class Words(nn.Embedding):
     """A table with one row for each word. Read, it gives a word's vector; asked for scores, it compares a vector with every word."""
@@ -23,7 +25,7 @@ class Words(nn.Embedding):
 
     def scores(self, hidden: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """logit_v = h . w_v (+ b_v)"""
-        return F.linear(hidden, self.weight, self.bias)
+        return linear(hidden, self.weight, self.bias)
 
     def narrowed(self, ids: Int[Tensor, "*B A"]) -> FewWords:
         """The rows of these words alone, the same for all or for each sentence its own."""
@@ -40,7 +42,7 @@ class FewWords:
     def scores(self, hidden: Float[Tensor, "N D"]) -> Float[Tensor, "N A"]:
         """logit_a = h . w_a (+ b_a). Where each sentence has words of its own, its vectors stand side by side."""
         if self.weight.dim() == 2:
-            return F.linear(hidden, self.weight, self.bias)
+            return linear(hidden, self.weight, self.bias)
         grouped = hidden.view(len(self.weight), -1, hidden.shape[1])  # (B, G, D)
         if self.bias is None:
             return torch.bmm(grouped, self.weight.mT).flatten(0, 1)
