@@ -10,7 +10,8 @@ from torch import Tensor
 from kente.config import RecurrentConfig, TransformerConfig
 from kente.models.build import build
 from kente.nn import linear as linear_module
-from kente.nn.linear import FEW, SOME, Linear, add_outer_product, filled, linear
+from kente.nn.linear import FEW, NARROW, SOME, Linear, add_outer_product, filled, linear, repeated
+from kente.nn.lists import Shape, in_a_list, in_heads, in_lines, listed
 from kente.nn.loss import linear_cross_entropy
 
 pytestmark = pytest.mark.skipif(
@@ -29,11 +30,12 @@ def onednn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
 
 @pytest.mark.parametrize("shape", [(1,), (FEW,), (FEW + 16,), (SOME + 64,), (8, 80), (7, 13)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_product_and_its_gradients_are_those_of_torch(onednn: bool, shape: tuple[int, ...], bias: bool):
+@pytest.mark.parametrize("columns", [NARROW - 24, NARROW + 16])
+def test_a_product_and_its_gradients_are_those_of_torch(onednn: bool, shape: tuple[int, ...], bias: bool, columns: int):
     torch.manual_seed(1)
-    layer = Linear(24, 40, bias=bias)
+    layer = Linear(24, columns, bias=bias)
     x = torch.randn(*shape, 24, requires_grad=True)
-    outer = torch.randn(*shape, 40)
+    outer = torch.randn(*shape, columns)
     weights = [x, *layer.parameters()]
     found, wanted = layer(x), F.linear(x, layer.weight, layer.bias)
     torch.testing.assert_close(found, wanted, **CLOSE)
@@ -44,13 +46,70 @@ def test_a_product_and_its_gradients_are_those_of_torch(onednn: bool, shape: tup
         torch.testing.assert_close(one, other, **CLOSE)
 
 
+@pytest.mark.parametrize("rows", [5, FEW, FEW + 5])
+def test_weights_of_a_loop_get_the_gradient_that_single_products_would_give_them(onednn: bool, rows: int):
+    torch.manual_seed(1)
+    layers = [Linear(80, 80, bias=False), Linear(80, 80, bias=False), Linear(80, 80)]
+    x = torch.randn(rows, 80, requires_grad=True)
+
+    def loop() -> Tensor:
+        state = x
+        for _ in range(4):
+            state = torch.tanh(layers[0](state) + layers[1](x) + layers[2](state))
+        return state.square().sum()
+
+    weights = [x, *(weight for layer in layers for weight in layer.parameters())]
+    apart = torch.autograd.grad(loop(), weights)
+    with repeated():
+        loss = loop()
+    for one, other in zip(torch.autograd.grad(loss, weights), apart, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_loops_inside_each_other_and_beside_each_other_keep_their_notes_apart(onednn: bool):
+    torch.manual_seed(1)
+    layer, x = Linear(80, 80, bias=False), torch.randn(FEW, 80)
+    wanted = torch.autograd.grad(layer(layer(x)).sum() + layer(x).square().sum(), layer.weight)[0]
+    with repeated():
+        inner = layer(x)
+        with repeated():
+            two = layer(x).square().sum()
+        one = layer(inner).sum()
+    (found,) = torch.autograd.grad(one + two, layer.weight)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("pairs", [3, 9])
+def test_positions_in_a_list_are_cut_into_heads_and_put_back_as_in_lines(onednn: bool, pairs: int):
+    torch.manual_seed(1)
+    lines = torch.randn(pairs, 11, 8, requires_grad=True)
+    outer = torch.randn(pairs, 11, 8)
+
+    def through(x: Tensor, shape: Shape | None) -> Tensor:
+        a, b, _ = in_heads(torch.cat([x, 2 * x, 3 * x], dim=-1), shape, 2, 3)  # of the third nothing is wanted
+        return in_lines(in_a_list(a * b, x), shape)
+
+    expected = through(lines, None)
+    assert torch.equal(expected, 2 * lines * lines)
+    listing, shape = listed(lines)
+    assert (shape is not None) == (onednn and pairs == 9)
+    found = through(listing, shape)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(
+        torch.autograd.grad(found, lines, outer), torch.autograd.grad(expected, lines, outer), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
 def test_sums_of_outer_products_are_added(onednn: bool):
     torch.manual_seed(1)
     for rows in (FEW, FEW + 1, SOME + 64):
         total, outer, x = torch.randn(40, 24), torch.randn(rows, 40), torch.randn(rows, 24)
         wanted = total + outer.T @ x
-        add_outer_product(total, outer, x)
-        torch.testing.assert_close(total, wanted, **CLOSE)
+        by_columns = total.T.contiguous().T
+        for place in (total, by_columns):
+            add_outer_product(place, outer, x)
+            torch.testing.assert_close(place, wanted, **CLOSE)
 
 
 @pytest.mark.parametrize("rows", [1, FEW, FEW + 1, SOME, SOME + 1, 2000])
@@ -95,8 +154,10 @@ def read(model: torch.nn.Module) -> list[Tensor]:
             encoder_layers=1, decoder_layers=1, width=16, heads=2, feedforward=32, dropout=0.0, experts=3, balance=0.1
         ),
         RecurrentConfig(width=16, embedding=16, dropout=0.0),
+        RecurrentConfig(width=16, embedding=16, dropout=0.0, cell="lstm", attention="projected", decoder_layers=2),
+        RecurrentConfig(width=16, embedding=16, dropout=0.0, cell="rnn", attention="none"),
     ],
-    ids=["transformer", "linear attention", "experts", "gru with attention"],
+    ids=["transformer", "linear attention", "experts", "gru with attention", "lstm, queries and keys", "rnn"],
 )
 def test_a_model_reads_the_same_with_either_library(
     config: TransformerConfig | RecurrentConfig, monkeypatch: pytest.MonkeyPatch

@@ -14,11 +14,10 @@ from kente.nn.attention import (
     ask,
     attend,
     dot_scores,
-    join_heads,
     multi_head,
-    split_heads,
 )
 from kente.nn.dropout import Dropout
+from kente.nn.lists import join_heads, split_heads
 from kente.nn.loss import linear_cross_entropy
 from kente.nn.masks import as_numbers, causal_mask, padding_mask
 from kente.nn.positions import Learned, Rotary, Sinusoid, sinusoid

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -98,15 +98,25 @@ class Batch:
         return self.target_tokens if self.target_input.shape[1] else self.source_tokens
 
     def shares(self, count: int) -> list[Batch]:
-        """The batch cut into so many, of equally many pairs or one fewer, no wider than its own pairs need."""
-        if count == 1:
+        """The batch cut into at most so many of about the same work, padding included, no wider than their own pairs need."""
+        if count == 1 or len(self) == 1:
             return [self]
-        cuts = [len(self) * place // count for place in range(count + 1)]
-        return [self._part(start, end) for start, end in pairwise(cuts) if start < end]
+        first = count // 2
+        before, after = self._work_around_cuts()
+        cut = 1 + int(torch.maximum(before / first, after / (count - first)).argmin())
+        return [*self._part(0, cut).shares(first), *self._part(cut, len(self)).shares(count - first)]
+
+    def _work_around_cuts(self) -> tuple[Tensor, Tensor]:
+        """(B - 1,) each: the work before and after a cut behind the first pair, the second, ..."""
+        source, target = _widths(self.source_mask), _widths(self.target_mask)
+        before = source.cummax(0).values + TARGET_WORK * target.cummax(0).values
+        after = source.flip(0).cummax(0).values + TARGET_WORK * target.flip(0).cummax(0).values
+        pairs = torch.arange(1, len(self))
+        return before[:-1] * pairs, (after[:-1] * pairs).flip(0)
 
     def _part(self, start: int, end: int) -> Batch:
         source_mask, target_mask = self.source_mask[start:end], self.target_mask[start:end]
-        source_width, target_width = _width(source_mask), _width(target_mask)
+        source_width, target_width = int(_widths(source_mask).max()), int(_widths(target_mask).max())
         return Batch(
             self.source[start:end, :source_width],
             source_mask[:, :source_width],
@@ -123,12 +133,13 @@ class Batch:
         return replace(self, **moved)
 
 
-def _width(mask: Tensor) -> int:
-    """Columns up to the last that any row needs."""
-    needed = mask.any(0).nonzero()
-    return int(needed[-1]) + 1 if len(needed) else 0
+def _widths(mask: Tensor) -> Tensor:
+    """Columns (B,) up to the last that a row needs."""
+    return (mask * torch.arange(1, mask.shape[1] + 1)).amax(1) if mask.shape[1] else mask.sum(1)
 
 
+TARGET_WORK = 2
+"""Times the work of a source token that a target token is: a decoder's layers have more to do, and every word is weighed for it."""
 _TENSORS = ("source", "source_mask", "target_input", "target_output", "target_mask")
 
 

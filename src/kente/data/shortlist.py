@@ -33,7 +33,7 @@ FREQUENT = 100
 """The most frequent target words, which every sentence may use."""
 ROUNDS = 4
 """Of expectation and maximisation; many more let rare source words claim whatever stands beside them."""
-PLACES = 3_000_000
+PLACES = 8_000_000
 """Pairs of a source and a target word looked at; a corpus with more is sampled."""
 SEEN = 20
 """In a sample each source word stands this often at least, if it does in the corpus."""

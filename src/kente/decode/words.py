@@ -50,7 +50,8 @@ class Words:
         output, ids, own = layout(model, living.allowed, sample)
         off = ~living.allowed[:, sample]  # which of the sample are off a sentence's list
         others = (vocabulary - living.allowed.sum(1)) / off.sum(1)  # words off the list for each of those
-        speaks_for = torch.cat([own.float().log(), torch.where(off, others.log()[:, None], NEVER)], dim=1)
+        for_itself = others.new_zeros(own.shape).masked_fill_(~own, NEVER)
+        speaks_for = torch.cat([for_itself, torch.where(off, others.log()[:, None], NEVER)], dim=1)
         words = cls(never, output, ids, speaks_for)
         rows = torch.arange(sentences, device=never.device).repeat_interleave(never.shape[1])
         return cls(words.columns(rows, never.flatten()).view_as(never), output, ids, speaks_for)

@@ -16,7 +16,7 @@ from kente.config import RecurrentConfig, RecurrentLanguageConfig
 from kente.errors import ConfigError
 from kente.models.interface import SHARED, AttentionMap, Output, Step
 from kente.nn.dropout import Dropout
-from kente.nn.linear import Linear, filled
+from kente.nn.linear import Linear, filled, repeated
 from kente.nn.recurrent import (
     RESIDUAL_FROM,
     Cell,
@@ -237,12 +237,14 @@ class AttentiveSeq2Seq(nn.Module):
         """The first layer, word by word: (states (B, T, D), contexts (B, T, C), weights (B, T, S), last state)."""
         state = begin.layers[0]
         states, contexts, maps = [], [], []
-        for projected in self.cell.input(y).unbind(1):
-            context, weights = self.attention(state[0], begin.keys, begin.values, begin.mask)
-            state = self.cell.advance(projected + self.context(context), state)
-            states.append(state[0])
-            contexts.append(context)
-            maps.append(weights)
+        words = self.cell.input(y).unbind(1)
+        with repeated():
+            for projected in words:
+                context, weights = self.attention(state[0], begin.keys, begin.values, begin.mask)
+                state = self.cell.advance(projected + self.context(context), state)
+                states.append(state[0])
+                contexts.append(context)
+                maps.append(weights)
         return torch.stack(states, 1), torch.stack(contexts, 1), torch.stack(maps, 1), state
 
     def _decode(self, target: Int[Tensor, "B T"], state: AttentiveState) -> tuple[Tensor, AttentiveState, Tensor]:

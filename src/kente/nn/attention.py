@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from kente.nn.dropout import drop
-from kente.nn.linear import Linear, filled
+from kente.nn.linear import Linear
+from kente.nn.lists import Shape, in_a_list, in_heads, join_heads
 from kente.nn.masks import LEAST, causal_mask, up_to_least
 from kente.nn.past import Column
 
@@ -59,40 +60,6 @@ def as_mask(mask: Mask, causal: bool, queries: Tensor, keys: Tensor) -> Mask:
     assert mask is None
     length = queries.shape[-2]
     return causal_mask(length, keys.shape[-2] - length, queries.device)
-
-
-def split_heads(x: Float[Tensor, "B T D"], heads: int) -> Float[Tensor, "B H T K"]:
-    """Cut each vector into one piece for each head."""
-    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
-
-
-Shape = tuple[int, int]
-"""(B, T) of texts whose positions stand in one list."""
-
-
-def listed(x: Float[Tensor, "B T D"]) -> tuple[Float[Tensor, "... D"], Shape | None]:
-    """All positions in one list with their shape, filled up (`linear.filled`), where that makes products faster; otherwise x and None."""
-    rows = x.flatten(0, 1)
-    whole = filled(rows)
-    return (x, None) if whole is rows else (whole, (x.shape[0], x.shape[1]))
-
-
-def in_lines(x: Float[Tensor, "... X"], shape: Shape | None) -> Float[Tensor, "B T X"]:
-    """The positions of texts that stand in one list, without what it was filled up with; x itself, if it is no list."""
-    return x if shape is None else x[: shape[0] * shape[1]].view(*shape, -1)
-
-
-def in_a_list(x: Float[Tensor, "B T D"], like: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """The positions of all texts in one list, filled up to the length of `like`, if that is a list."""
-    if like.dim() == x.dim():
-        return x
-    rows = x.flatten(0, 1)
-    return F.pad(rows, (0, 0, 0, len(like) - len(rows))) if len(like) > len(rows) else rows
-
-
-def join_heads(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B T D"]:
-    """Put the heads' pieces side by side again."""
-    return x.transpose(1, 2).flatten(-2)
 
 
 def multi_head(
@@ -183,15 +150,14 @@ class SelfAttention(nn.Module):
 
         `read`, when given, collects keys and values, for `step` to go on from.
         """
-        projected = in_lines(self.query_key_value(x), shape)
-        queries, keys, values = (split_heads(part, self.heads) for part in projected.chunk(3, dim=-1))
+        queries, keys, values = in_heads(self.query_key_value(x), shape, self.heads, 3)
         if self.turn is not None:
             queries, keys = self.turn(queries), self.turn(keys)
         if read is not None:
             read.append((keys, values))
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, keys, values, mask, causal=causal, dropout=dropout, visible=visible)
-        return self.output(in_a_list(join_heads(context), x)), weights
+        return self.output(in_a_list(context, x)), weights
 
     def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, ...], column: Column) -> Float[Tensor, "N D"]:
         """The context of one more position in each of a sentence's rows. Writes its keys and values into the buffers `past`."""
@@ -226,8 +192,7 @@ class CrossAttention(nn.Module):
         self, memory: Float[Tensor, "... D"], shape: Shape | None = None
     ) -> tuple[Float[Tensor, "B H S K"], Float[Tensor, "B H S K"]]:
         """Keys and values of the source: computed once for a sentence, used at every step."""
-        projected = in_lines(self.key_value(memory), shape)
-        keys, values = (split_heads(part, self.heads) for part in projected.chunk(2, dim=-1))
+        keys, values = in_heads(self.key_value(memory), shape, self.heads, 2)
         return keys, values
 
     def forward(
@@ -240,10 +205,10 @@ class CrossAttention(nn.Module):
         visible: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Returns (context, weights). x is (B, T, D), or a list of all positions (N, D) with its `shape` (B, T)."""
-        queries = split_heads(in_lines(self.query(x), shape), self.heads)
+        (queries,) = in_heads(self.query(x), shape, self.heads, 1)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.meet(queries, *memory, mask, dropout=dropout, visible=visible)
-        return self.output(in_a_list(join_heads(context), x)), weights
+        return self.output(in_a_list(context, x)), weights
 
     def step(
         self, x: Float[Tensor, "N D"], memory: tuple[Tensor, Tensor], mask: Float[Tensor, "B 1 1 S"]

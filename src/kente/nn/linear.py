@@ -8,7 +8,9 @@ many tiny products inside its fused attention become ten times slower; so it is 
 from __future__ import annotations
 
 import platform
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,11 @@ from torch import Tensor, nn
 
 FEW, SOME = 64, 512
 """Below FEW rows nothing is gained. Above, oneDNN prepares itself for each number of rows anew (a millisecond, and half a megabyte that it
-keeps), so it is asked for few numbers alone: multiples of 16, and of 64 from SOME on. Whoever has others fills up (`filled`)."""
+keeps), so it is asked for few numbers alone: multiples of 16, and of 64 from SOME on. Others are filled up (`filled`)."""
+STEP = 256
+"""Numbers of rows that the notes of a loop are filled up to: their sizes are many, too."""
+NARROW = 64
+"""Columns of a product up to which filling up would cost more than it gains."""
 
 
 @cache
@@ -69,6 +75,90 @@ class _Linear(torch.autograd.Function):
         )
 
 
+# --- the same weight at every step of a loop ---
+
+
+Notes = list[tuple[Tensor, Tensor]]
+"""(gradient of a product, what was multiplied) for each time a weight was used."""
+
+
+class _Loop(threading.local):
+    """The weights used in the loop that this thread is in, each with its stand-in and notes."""
+
+    weights: dict[int, tuple[Tensor, Tensor, Notes]] | None = None
+
+
+_loop = _Loop()
+
+
+@contextmanager
+def repeated() -> Iterator[None]:
+    """Around a loop: weights that are used at every step get their gradient by one large product in the end, not by a small one for each step.
+
+    Of products without a bias, where oneDNN is used.
+    """
+    before, _loop.weights = _loop.weights, {}
+    try:
+        yield
+    finally:
+        _loop.weights = before
+
+
+def _noted_product(x: Tensor, weight: Tensor) -> Tensor:
+    assert _loop.weights is not None, "outside of a loop"
+    if id(weight) not in _loop.weights:
+        notes: Notes = []
+        _loop.weights[id(weight)] = weight, _Gathered.apply(weight, notes), notes
+    _, stand_in, notes = _loop.weights[id(weight)]
+    found: Tensor = _Noted.apply(x, stand_in, notes)
+    return found
+
+
+class _Gathered(torch.autograd.Function):
+    """A stand-in for a weight, whose gradient is made of the notes that `_Noted` has left."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, notes: Notes) -> Tensor:
+        ctx.notes = notes
+        ctx.set_materialize_grads(False)
+        return weight.view_as(weight)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, _: None) -> tuple[Tensor, None]:
+        outers, inputs = (_one_below_the_other(parts) for parts in zip(*ctx.notes, strict=True))
+        ctx.notes.clear()
+        return outer_product(outers, inputs), None
+
+
+def _one_below_the_other(parts: Sequence[Tensor]) -> Tensor:
+    """All their rows, and zeros up to one of few numbers."""
+    missing = -sum(map(len, parts)) % STEP
+    return torch.cat([*parts, parts[0].new_zeros(missing, parts[0].shape[1])])
+
+
+class _Noted(torch.autograd.Function):
+    """x W', which notes down what the gradient of W is made of."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, notes: Notes) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.notes = notes
+        return product(x, weight)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, None, None]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, _ = ctx.needs_input_grad
+        if of_weight:
+            ctx.notes.append((outer, x))
+        return product(outer, weight.T) if of_x else None, None, None
+
+
+# --- any weight ---
+
+
 def outer_product(outer: Float[Tensor, "N M"], x: Float[Tensor, "N K"]) -> Float[Tensor, "M K"]:
     """sum_n outer_n x_n', the gradient of W. oneDNN copies its first factor: of long ones the narrower should be first."""
     narrower = x.shape[1] < outer.shape[1] and len(x) >= SOME
@@ -76,16 +166,26 @@ def outer_product(outer: Float[Tensor, "N M"], x: Float[Tensor, "N K"]) -> Float
 
 
 def add_outer_product(total: Float[Tensor, "M K"], outer: Float[Tensor, "N M"], x: Float[Tensor, "N K"]) -> None:
-    """total += sum_n outer_n x_n', in place. No gradient."""
+    """total += sum_n outer_n x_n', in place; fastest if `total` stands in memory by columns. No gradient."""
     if _suits(outer):
-        total += outer_product(outer, x)
+        total += product(x.T, outer.T).T
     else:
         total.addmm_(outer.T, x)
 
 
 def _suits(x: Tensor) -> bool:
+    """Whether a product is oneDNN's as it is."""
     rows = x.numel() // max(1, x.shape[-1])
-    return rows >= FEW and not _missing(rows) and x.dtype == torch.float32 and x.is_cpu and with_onednn()
+    return _can(x) and many(rows) and not _missing(rows)
+
+
+def _can(x: Tensor) -> bool:
+    return x.dtype == torch.float32 and x.is_cpu and with_onednn()
+
+
+def many(rows: int) -> bool:
+    """Whether so many rows are enough for products to be oneDNN's."""
+    return rows >= FEW and with_onednn()
 
 
 def _missing(rows: int) -> int:
@@ -95,21 +195,26 @@ def _missing(rows: int) -> int:
 def filled(x: Shaped[Tensor, "N *X"], value: float | bool = 0) -> Shaped[Tensor, "N2 *X"]:
     """The rows, and below them as many of this value as make products fast here; often none."""
     missing = _missing(len(x))
-    if not missing or len(x) < FEW or not (x.is_cpu and with_onednn()):
+    if not missing or not (x.is_cpu and many(len(x))):
         return x
     return torch.cat([x, x.new_full((missing, *x.shape[1:]), value)])
 
 
 def linear(x: Float[Tensor, "*B K"], weight: Float[Tensor, "M K"], bias: Tensor | None = None) -> Float[Tensor, "*B M"]:
     """x W' + b"""
-    if not _suits(x):
+    if not (_suits(x) or (_can(x) and len(weight) > NARROW and many(x.numel() // x.shape[-1]))):
         return F.linear(x, weight, bias)
     rows = x.reshape(-1, x.shape[-1])
-    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
-        found: Tensor = _Linear.apply(rows, weight, bias)
+    whole = filled(rows)
+    if not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
+        found = product(whole, weight, bias)
+    elif _loop.weights is not None and bias is None:
+        found = _noted_product(whole, weight)
     else:
-        found = product(rows, weight, bias)
-    return found.view(*x.shape[:-1], len(weight))
+        found = _Linear.apply(whole, weight, bias)
+    if whole is not rows:
+        found = found[: len(rows)]
+    return found if x.dim() == 2 else found.view(*x.shape[:-1], len(weight))
 
 
 class Linear(nn.Linear):

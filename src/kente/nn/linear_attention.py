@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import Shape, begin_stacked, in_a_list, in_lines, join_heads, split_heads
+from kente.nn.attention import begin_stacked
 from kente.nn.linear import Linear
+from kente.nn.lists import Shape, in_a_list, in_heads
 from kente.nn.past import Column
 
 CHUNK = 64
@@ -95,8 +96,7 @@ class LinearAttention(nn.Module):
         read: list[tuple[Tensor, Tensor]] | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Returns (context, weights), of texts or of a list as in `SelfAttention`. `read` collects features of keys, and values, for `summed`."""
-        projected = in_lines(self.query_key_value(x), shape)
-        queries, keys, values = (split_heads(part, self.heads) for part in projected.chunk(3, dim=-1))
+        queries, keys, values = in_heads(self.query_key_value(x), shape, self.heads, 3)
         queries, keys = features(queries), features(keys)
         if mask is not None:
             keys = keys * mask.mT  # what may not be looked at is left out of every sum
@@ -104,9 +104,9 @@ class LinearAttention(nn.Module):
             read.append((keys, values))
         if visible:
             weights = weights_of(queries, keys, causal)
-            return self.output(in_a_list(join_heads(weights @ values), x)), weights
+            return self.output(in_a_list(weights @ values, x)), weights
         context = read_in_order(queries, keys, values) if causal else read_all(queries, keys, values)
-        return self.output(in_a_list(join_heads(context), x)), None
+        return self.output(in_a_list(context, x)), None
 
     def step(self, x: Float[Tensor, "N D"], past: tuple[Tensor, ...], column: Column) -> Float[Tensor, "N D"]:
         """S_i = S_{i-1} + phi(k_i) [v_i, 1]', added to the sums (N, H, K, K + 1) in `past`; then phi(q_i)' S_i, divided."""

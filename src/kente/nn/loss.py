@@ -32,7 +32,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         count, hidden = len(hidden), filled(hidden)
         targets = F.pad(targets, (0, len(hidden) - count))
         hidden_gradient = torch.empty_like(hidden) if learning else None
-        weight_gradient = torch.zeros_like(weight) if learning else None
+        weight_gradient = weight.new_zeros(weight.shape[::-1]).T if learning else None
         bias_gradient = torch.zeros_like(bias) if learning and bias is not None else None
         spread = smoothing / len(weight)
         total = hidden.new_zeros((), dtype=torch.float64)  # many small terms
@@ -59,6 +59,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             if bias_gradient is not None:
                 bias_gradient -= spread * count
         hidden_gradient = None if hidden_gradient is None else hidden_gradient[:count]
+        weight_gradient = None if weight_gradient is None else weight_gradient.contiguous()
         ctx.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
         return total.to(hidden.dtype)
 

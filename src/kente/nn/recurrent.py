@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from kente.nn.dropout import Dropout
-from kente.nn.linear import Linear
+from kente.nn.linear import Linear, many, repeated
 
 State = tuple[Tensor, ...]
 
@@ -108,12 +108,12 @@ class GRUCell(Cell):
 
     def advance(self, projected: Tensor, state: State) -> State:
         h = state[0]
-        recurrent = self.recurrent(h)
-        r, u = (projected[:, : 2 * self.width] + recurrent[:, : 2 * self.width]).sigmoid().chunk(2, dim=-1)
-        remembered = recurrent[:, 2 * self.width :]
+        sizes = (2 * self.width, self.width)
+        (gates, fresh), (recurrent, remembered) = projected.split(sizes, -1), self.recurrent(h).split(sizes, -1)
+        r, u = (gates + recurrent).sigmoid().chunk(2, dim=-1)
         if self.reset_bias is not None:
             remembered = remembered + self.reset_bias
-        candidate = torch.tanh(projected[:, 2 * self.width :] + r * remembered)
+        candidate = torch.tanh(fresh + r * remembered)
         return (torch.lerp(candidate, h, u),)
 
     def kernel_biases(self) -> tuple[Tensor, Tensor]:
@@ -145,16 +145,17 @@ def read(
 ) -> tuple[Float[Tensor, "B T D"], State]:
     """Every h_t and the last state, step by step. Where `mask` is False there is no word: the state stays, the output is zero."""
     outputs = []
-    for t, projected in enumerate(
-        cell.input(x).unbind(1)
-    ):  # unbound once: the gradient of a slice is as large as the whole
-        following = cell.advance(projected, state)
-        if mask is not None:
-            following = tuple(
-                torch.where(mask[:, t, None], new, old) for new, old in zip(following, state, strict=True)
-            )
-        state = following
-        outputs.append(state[0])
+    words = cell.input(x).unbind(1)  # unbound once: the gradient of a slice is as large as the whole
+    shortest = x.shape[1] if mask is None else int(mask.sum(1).min())
+    with repeated():
+        for t, projected in enumerate(words):
+            following = cell.advance(projected, state)
+            if mask is not None and t >= shortest:
+                following = tuple(
+                    torch.where(mask[:, t, None], new, old) for new, old in zip(following, state, strict=True)
+                )
+            state = following
+            outputs.append(state[0])
     hidden = torch.stack(outputs, dim=1)
     return (hidden if mask is None else hidden * mask[..., None]), state
 
@@ -164,7 +165,9 @@ def read_fused(
 ) -> tuple[Float[Tensor, "B T D"], State]:
     """What `read` gives, by torch's own loop where the equations allow. Padding stands at the end of a sequence, never inside."""
     kernel = type(cell).kernel
-    if kernel is None or x.is_meta:  # on the meta device there are no lengths to pack by
+    if (
+        kernel is None or x.is_meta or (torch.is_grad_enabled() and many(len(x)))
+    ):  # on the meta device there are no lengths to pack by
         return read(cell, x, state, mask)
     weights = (cell.input.weight, cell.recurrent.weight, *cell.kernel_biases())
     single = cell.parts == 1

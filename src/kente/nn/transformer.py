@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Shape, Turn, in_lines, listed, multi_head
+from kente.nn.attention import CrossAttention, MultiHead, SelfAttention, Turn, multi_head
 from kente.nn.dropout import Dropout
 from kente.nn.experts import Experts
 from kente.nn.linear import Linear
 from kente.nn.linear_attention import LinearAttention
+from kente.nn.lists import Shape, in_lines, listed
 from kente.nn.past import Column
 from kente.nn.recompute import LayerCall, Passage, Sublayer, keep
 
@@ -27,7 +28,7 @@ LayerPast = tuple[Tensor, ...]
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
+    "relu": partial(F.relu, inplace=True),  # what it is given is needed by nobody else
     "gelu": F.gelu,
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
