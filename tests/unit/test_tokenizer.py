@@ -279,6 +279,7 @@ def test_separate_vocabularies_know_their_own_side():
 )
 def test_vocabulary_grows_with_the_cube_root_of_the_text(pairs, words, distinct, wanted):
     assert choose_vocabulary(pairs, words, distinct, characters=100) == wanted
+    assert choose_vocabulary(pairs, words, distinct, 100, joint=True) == pytest.approx(min(2 * wanted, 32_000), abs=500)
 
 
 def test_chosen_vocabularies_hold_the_characters_and_no_more_than_the_words():

@@ -243,15 +243,17 @@ def _revive(about: dict[str, Any], data: bytes, path: Path) -> Tokenizer:
 # --- learning -----------------------------------------------------------------------------------------------------------------
 
 
-def choose_vocabulary(pairs: int, words: int, distinct: int, characters: int = 0, byte_fallback: bool = True) -> int:
-    """Pieces for a subword vocabulary learned from `words` words of text (of both sides, if joint), when nobody says how many.
+def choose_vocabulary(
+    pairs: int, words: int, distinct: int, characters: int = 0, byte_fallback: bool = True, *, joint: bool = False
+) -> int:
+    """Pieces for a subword vocabulary learned from `words` words of text, when nobody says how many; a `joint` one names those of two languages.
 
-    The cube root of the amount of text: 4,000 for Multi30k (29,000 captions, 725,000 words), 2,000 for 5,000 short pairs, 16,000 for a
-    million Bible verses. Small vocabularies are what small corpora want (Sennrich and Zhang, 2019). Never more than 32,000, nor more
-    than there are distinct words to name, nor less than the characters need.
+    The cube root of the amount of text. Joint: 8,000 for Multi30k (29,000 captions, 725,000 words), 4,500 for 5,000 short pairs, 31,500 for
+    a million Bible verses (docs/speedrun.md has the figures); of one language half as many. Never more than 32,000, nor more than there are
+    distinct words to name, nor less than the characters need.
     """
     least = len(SPECIALS) + (256 if byte_fallback else 0) + characters
-    wanted = 4000 * (max(words, pairs) / 725_000) ** (1 / 3)
+    wanted = (8000 if joint else 4000) * (max(words, pairs) / 725_000) ** (1 / 3)
     rounded = round(wanted / 500) * 500 if wanted > 1000 else round(wanted / 100) * 100
     return max(min(rounded, 32_000, least + distinct), least + min(least, 2000) // 2)
 
@@ -343,7 +345,12 @@ def _learn(text: _Text, config: TokenizerConfig, reporter: Reporter) -> Tokenize
         tokenizer = Symbols(config.kind, _frequent_symbols(text, config), config.normalisation)
     else:
         vocabulary = config.vocabulary or choose_vocabulary(
-            text.pairs, text.words, text.distinct_words, text.distinct_characters, config.byte_fallback
+            text.pairs,
+            text.words,
+            text.distinct_words,
+            text.distinct_characters,
+            config.byte_fallback,
+            joint=len(text.group) > 1,
         )
         tokenizer = _learn_subwords(text, config, vocabulary, reporter)
     chosen = "" if config.vocabulary else " (chosen from the corpus)"

@@ -175,12 +175,16 @@ def add_outer_product(total: Float[Tensor, "M K"], outer: Float[Tensor, "N M"], 
 
 def _suits(x: Tensor) -> bool:
     """Whether a product is oneDNN's as it is."""
-    rows = x.numel() // max(1, x.shape[-1])
-    return _can(x) and many(rows) and not _missing(rows)
+    return not _missing(_rows(x)) and _would_suit(x)
 
 
-def _can(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.is_cpu and with_onednn()
+def _would_suit(x: Tensor) -> bool:
+    """Whether it is oneDNN's once its rows are filled up."""
+    return x.dtype == torch.float32 and x.is_cpu and many(_rows(x))
+
+
+def _rows(x: Tensor) -> int:
+    return x.numel() // max(1, x.shape[-1])
 
 
 def many(rows: int) -> bool:
@@ -202,7 +206,7 @@ def filled(x: Shaped[Tensor, "N *X"], value: float | bool = 0) -> Shaped[Tensor,
 
 def linear(x: Float[Tensor, "*B K"], weight: Float[Tensor, "M K"], bias: Tensor | None = None) -> Float[Tensor, "*B M"]:
     """x W' + b"""
-    if not (_suits(x) or (_can(x) and len(weight) > NARROW and many(x.numel() // x.shape[-1]))):
+    if not (_suits(x) or (len(weight) > NARROW and _would_suit(x))):
         return F.linear(x, weight, bias)
     rows = x.reshape(-1, x.shape[-1])
     whole = filled(rows)
