@@ -146,7 +146,7 @@ def read(
     """Every h_t and the last state, step by step. Where `mask` is False there is no word: the state stays, the output is zero."""
     outputs = []
     words = cell.input(x).unbind(1)  # unbound once: the gradient of a slice is as large as the whole
-    shortest = x.shape[1] if mask is None else int(mask.sum(1).min())
+    shortest = 0 if mask is None or x.is_meta else int(mask.sum(1).min())  # up to there all go on
     with repeated():
         for t, projected in enumerate(words):
             following = cell.advance(projected, state)
