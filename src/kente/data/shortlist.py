@@ -37,7 +37,7 @@ PLACES = 8_000_000
 """Pairs of a source and a target word looked at; a corpus with more is sampled."""
 SEEN = 20
 """In a sample each source word stands this often at least, if it does in the corpus."""
-SAMPLED = 500_000
+SAMPLED = 150_000
 """Sentence pairs that a sample is drawn from."""
 
 Ids = NDArray[np.int64]
