@@ -720,8 +720,9 @@ class DecodeConfig:
     shortlist: int = _later(-1)
     """Weigh only words that training saw beside a sentence's words: so many for each (10 to 100), and the most frequent; 0 weighs all;
     -1 leaves it to the engine, which does so for files where it is faster and BLEU does not change; scores are then among those words."""
-    engine: Literal["auto", "torch", "ctranslate2"] = _later("auto")
-    """What searches: torch carries every model, ctranslate2 most Transformers; auto is whichever was measured fastest here."""
+    engine: Literal["auto", "torch", "ctranslate2", "native"] = _later("auto")
+    """What searches: torch carries every model, ctranslate2 most Transformers, native (our own, compiled here) the usual ones; auto is
+    whichever was measured fastest here."""
     source_language: str = _later("")
     """Models of many languages: what the text is written in, as the model calls it (en)."""
     target_language: str = _later("")

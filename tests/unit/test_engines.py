@@ -19,15 +19,17 @@ import torch
 
 import kente
 from kente import api
+from kente.api.loading import engine_of
 from kente.checkpoints import Checkpoint
 from kente.config import DecodeConfig
 from kente.data.corpus import write_pairs
 from kente.data.grammar import generate
-from kente.decode import choosing
+from kente.decode import choosing, native, native_engine
 from kente.decode.choosing import Choice, Fastest, Work
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.engine import Question
 from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
+from kente.decode.native_engine import NativeEngine
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translation, Translator
 from kente.errors import RunError, UsageError
@@ -76,8 +78,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the run, and a cache of its own."""
+    """A copy of the run, and a cache of its own. There is no compiler, so CTranslate2 and torch are by themselves."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CC", "no-such-compiler")
     shutil.copytree(trained / "run", tmp_path / "run", ignore=shutil.ignore_patterns("engines"))
     return tmp_path / "run"
 
@@ -321,7 +324,9 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
         "[]",
         "nonsense",
         '{"few sentences, beam 1": {"layout": {"numbers": "int8", "legs": 4}}}',
-        '{"few sentences, beam 1": {"layout": {"numbers": "int7"}, "pace": 1, "torch_pace": null}}',
+        '{"few sentences, beam 1": {"engine": "ctranslate2", "layout": {"numbers": "int7"}, "pace": 1, "beaten": {}, "shortlist": 0}}',
+        '{"few sentences, beam 1": {"engine": "magic", "layout": null, "pace": 1, "beaten": {}, "shortlist": false}}',
+        '{"few sentences, beam 1": {"engine": "torch", "layout": null, "pace": 1, "beaten": [], "shortlist": false}}',
     ],
 )
 def test_a_note_that_cannot_be_read_is_measured_anew(run: Path, broken: str, lines: list[str]) -> None:
@@ -340,7 +345,7 @@ def test_torch_is_imported_to_race_only_for_a_file_that_may_repay_it(
 
     def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
         races.append(work)
-        return Choice(Layout(), 1.0)
+        return Choice("ctranslate2", Layout(), 1.0)
 
     monkeypatch.setattr(Fastest, "_measured", measured)
     for imported, count in ((True, 9), (False, 9), (False, 255), (False, 256), (False, 8)):
@@ -420,16 +425,20 @@ def test_a_shortlist_races_only_if_it_loses_nothing_noticeable(
     assert seen == {False}, "someone waits, or scores are compared"
 
 
-@pytest.mark.parametrize("whose", ["CTranslate2", "torch"])
-def test_what_a_shortlist_loses_is_told_by_how_likely_its_answers_are_among_all_words(run: Path, whose: str) -> None:
+@pytest.mark.parametrize("whose", ["ctranslate2", "torch", "native"])
+def test_what_a_shortlist_loses_is_told_by_how_likely_its_answers_are_among_all_words(
+    run: Path, whose: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if whose == "native":
+        monkeypatch.delenv("CC")
     engine = fastest(run, beam=1)
     race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
     found = engine.engine.with_layout(Layout()).search(race.questions, race.config)
     wanted = -sum(some[0].log_probability for some in found) / sum(len(some[0].ids) + 1 for some in found)
-    free, short = (race.answers(engine._with_words(whose, used)) for used in (False, True))
+    free, short = (race.answers(engine._weighing(whose, used)) for used in (False, True))
     assert race.answer_loss(free) == pytest.approx(wanted, rel=1e-3)
     engine._shortlist_is_good(race, whose)
-    noted = engine.folders.read_note(engine._note)[f"shortlist of {whose}, beam 1"]
+    noted = engine.folders.read_note(engine._note)[f"shortlist of {choosing.NAMES[whose]}, beam 1"]
     assert noted["loses"] == pytest.approx(race.answer_loss(short) - wanted, abs=2e-3)
     assert noted["same"] == pytest.approx(sum(map(list.__eq__, free, short)) / len(free), abs=0.05)
 
@@ -462,17 +471,19 @@ def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
     paces = {Layout(workers=2): 50.0, Layout(threads=2): 40.0, Layout("int8", workers=2): 52.0}
     race.pace = lambda raced, count, best=0.0: paces.get(getattr(raced, "layout", None), 45.0)  # type: ignore[method-assign, assignment, arg-type]
     choice = race.of_layouts(list(paces))
-    assert choice == Choice(Layout(workers=2), 50.0), "int8 must be faster by a margin"
+    assert choice == Choice("ctranslate2", Layout(workers=2), 50.0), "int8 must be faster by a margin"
     paces[Layout("int8", workers=2)] = 60.0
     assert race.of_layouts(list(paces)).layout == Layout("int8", workers=2)
     torch_engine = engine.in_torch()
-    assert race.against_torch(choice, {False: torch_engine}) == Choice(Layout(workers=2), 50.0, 45.0)
+    won = Choice("ctranslate2", Layout(workers=2), 50.0, {"torch": 45.0})
+    assert race.against(choice, "torch", {False: torch_engine}) == won
     slower = dataclasses.replace(choice, pace=44.0)
-    assert race.against_torch(slower, {False: torch_engine}) == Choice(None, 45.0, 45.0)
+    lost = Choice("torch", None, 45.0, {"CTranslate2": 44.0})
+    assert race.against(slower, "torch", {False: torch_engine}) == lost
     for quicker, shortlist in ((46.0, False), (48.0, True)):
         race.pace = lambda raced, count, best=0.0, q=quicker: 45.0 if raced.shortlist is None else q  # type: ignore[method-assign, assignment]
-        engines = {used: engine._torch(used) for used in (False, True)}
-        found = race.against_torch(slower, engines)
+        engines = {used: engine._weighing("torch", used) for used in (False, True)}
+        found = race.against(slower, "torch", engines)
         assert found.shortlist == shortlist and found.layout is None, "a shortlist must be faster by a margin"
 
 
@@ -493,7 +504,11 @@ def test_no_layout_uses_more_threads_than_there_are(many: bool, threads: int, sh
 
 
 def test_a_choice_is_remembered_whole() -> None:
-    for choice in (Choice(Layout("int8", 2, 1, 99), 12.5, 3.0), Choice(None, 4.0, 4.0, True), Choice(Layout(), 1.0)):
+    for choice in (
+        Choice("ctranslate2", Layout("int8", 2, 1, 99), 12.5, {"torch": 3.0}),
+        Choice("native", None, 4.0, {"CTranslate2": 3.0}, True),
+        Choice("ctranslate2", Layout(), 1.0),
+    ):
         assert Choice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice
 
 
@@ -506,11 +521,98 @@ def test_what_only_torch_can_do_is_said_to_be_done_in_torch(run: Path, lines: li
     assert translator.engine.name == "torch"
 
 
+# ---------------------------------------------------------------- the compiled search among them
+
+
+@pytest.fixture
+def compiler(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC")
+    if native.has_compiler() is not None:
+        pytest.skip(native.NO_COMPILER)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_the_compiled_search_translates_as_torch_does(run: Path, lines: list[str], beam: int, compiler: None) -> None:
+    fast = kente.load(run, engine="native", beam=beam, threads=2)
+    slow = kente.load(run, engine="torch", beam=beam, threads=1)
+    assert isinstance(fast.engine, NativeEngine) and fast.engine.name == "native"
+    found, wanted = (translator.translate(lines, align=True) for translator in (fast, slow))
+    assert [t.text for t in found] == [t.text for t in wanted]
+    assert [t.alignment for t in found] == [t.alignment for t in wanted]
+    assert [t.score for t in found] == pytest.approx([t.score for t in wanted], abs=1e-3)
+
+
+def test_it_races_and_wins_where_it_is_fastest(
+    run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        choosing.Race, "pace", lambda race, engine, count, best=0.0: 7.0 if engine.name == "native" else 6.0
+    )
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, shortlist=0, reporter=listener)
+    translator.translate(lines[:20])
+    assert listener.said == [
+        "measuring engines, once for this run and machine (many sentences, beam 1)",
+        "translating with native: 7 sentences/s when measured here (CTranslate2: 6)",
+    ]
+    assert translator.engine.name == "native"
+    again = Listener()
+    api.load(run, beam=1, threads=2, shortlist=0, reporter=again).translate(lines[:20])
+    assert again.said == listener.said[1:]
+    monkeypatch.setattr("kente.api.loading.offered_shortlist", lambda *_: None)  # as with shortlist=0
+    assert engine_of(Run.open(run), threads=2) == (
+        "native",
+        "many sentences, beam 1: native: 7 sentences/s when measured here (CTranslate2: 6)",
+    )
+
+
+def test_where_it_cannot_be_compiled_any_more_the_race_is_run_again(
+    run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        choosing.Race, "pace", lambda race, engine, count, best=0.0: 7.0 if engine.name == "native" else 6.0
+    )
+    api.load(run, beam=1, threads=2, shortlist=0).translate(lines[:20])
+
+    def missing() -> Any:
+        raise native.NativeMissing("the disk is full")
+
+    monkeypatch.setattr(native_engine, "library", missing)
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, shortlist=0, reporter=listener)
+    translator.translate(lines[:20])
+    assert listener.said[0] == "no native search: the disk is full"
+    assert listener.said[-1].startswith("translating with CTranslate2, ")
+    with pytest.raises(UsageError, match=r"the native search cannot be the engine for .*: the disk is full"):
+        api.load(run, engine="native")
+
+
+def test_beams_that_ctranslate2_cannot_search_are_compiled_too(run: Path, lines: list[str], compiler: None) -> None:
+    listener = Listener()
+    translator = api.load(run, beam=3, no_repeat=2, threads=1, reporter=listener)
+    found = [answer.text for answer in translator.translate(lines[:5])]
+    why = "words that must not be repeated disturb the order of its beam"
+    assert listener.said == [f"translating with native; CTranslate2 cannot: {why}"]
+    slow = api.load(run, beam=3, no_repeat=2, threads=1, engine="torch")
+    assert found == [answer.text for answer in slow.translate(lines[:5])]
+
+
+def test_it_needs_no_torch(run: Path, compiler: None) -> None:
+    code = (
+        "import sys, kente; t = kente.load(sys.argv[1], engine='native', threads=1); print(t.translate('the cat sleeps')[0].text); "
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 # ---------------------------------------------------------------- asked for by name
 
 
 def test_an_engine_that_does_not_exist_is_refused(run: Path) -> None:
-    with pytest.raises(kente.errors.ConfigError, match=r"decode\.engine must be one of auto, torch, ctranslate2"):
+    with pytest.raises(
+        kente.errors.ConfigError, match=r"decode\.engine must be one of auto, torch, ctranslate2, native"
+    ):
         api.load(run, engine="magic")
 
 

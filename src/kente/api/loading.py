@@ -11,12 +11,15 @@ from kente.api.inputs import has_accelerator, has_torch, pick_device, thread_cou
 from kente.config import DecodeConfig
 from kente.configfile import apply
 from kente.data.tokenizer import Tokenizers
-from kente.decode.choosing import Fastest, remembered
+from kente.decode.choosing import NAMES, Fastest, remembered
 from kente.decode.conversion import obstacle
 from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
+from kente.decode.native import NativeMissing, has_compiler
+from kente.decode.native_engine import NativeEngine, Network
+from kente.decode.native_engine import obstacle as native_obstacle
 from kente.decode.translator import Translator
 from kente.errors import RunError, UsageError
 from kente.reporting import SILENT, Reporter
@@ -103,11 +106,32 @@ def _engine(
     if decode.engine == "torch":
         return in_torch()
     why = _why_not(run, device) or _no_folder(folders)
-    if why is None:
-        shortlists = (False,) if folders.shortlist is None else (True,) if decode.shortlist > 0 else (False, True)
-        fast = CTranslate2Engine(folders, folders.tokenizers, in_torch)
-        race_torch = decode.engine == "auto" and has_torch()
-        return Fastest(fast, folders, threads, consider_torch=race_torch, shortlists=shortlists, reporter=reporter)
+    fast = CTranslate2Engine(folders, folders.tokenizers, in_torch) if why is None else None
+    why_native = _why_not_native(run, device)
+
+    @functools.cache
+    def native() -> NativeEngine:
+        network = Network(folders.config, run.arrays(folders.checkpoint))
+        return NativeEngine(network, threads, fast, in_torch, folders.shortlist if decode.shortlist > 0 else None)
+
+    if why_native is None and (decode.engine == "native" or (decode.engine == "auto" and fast is None)):
+        try:
+            return native()
+        except NativeMissing as error:
+            why_native = str(error)
+    if decode.engine == "native":
+        raise UsageError(f"the native search cannot be the engine for {run.path}: {why_native}; --engine torch can")
+    if fast is not None:
+        auto, there = decode.engine == "auto", folders.shortlist is not None
+        return Fastest(
+            fast,
+            folders,
+            threads,
+            consider_torch=auto and has_torch(),
+            native=native if auto and why_native is None else None,
+            shortlists=(False, True) if there and decode.shortlist < 0 else (there,),
+            reporter=reporter,
+        )
     if decode.engine == "ctranslate2":
         raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")
     reporter.say(f"translating with torch; CTranslate2 cannot: {why}")
@@ -121,8 +145,12 @@ def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tup
     why = _why_not(run, device)
     if why is not None and run.config.decode.engine == "ctranslate2":
         return "none", f"the run's setting decode.engine asks for CTranslate2, which cannot: {why}"
+    why_native = _why_not_native(run, device)
+    if run.config.decode.engine == "native":
+        asked = "the run's setting decode.engine asks for the native search"
+        return ("native", asked) if why_native is None else ("none", f"{asked}, which cannot: {why_native}")
     if why is not None:
-        return "torch", f"CTranslate2 cannot: {why}"
+        return "torch" if why_native else "native", f"CTranslate2 cannot: {why}"
     checkpoint = run.chosen()
     tokenizers = run.tokenizers(checkpoint)
     decode = run.config.decode
@@ -130,9 +158,9 @@ def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tup
     folders = EngineFolders(run, checkpoint, tokenizers, shortlist)
     races = remembered(folders, thread_count(threads))
     if not races:
-        return "CTranslate2", "it carries this model; which set-up is fastest is measured when it first translates"
-    names = ["torch" if choice.layout is None else "CTranslate2" for choice in races.values()]
-    engine = " or ".join(sorted(set(names)))
+        others = " or native" if why_native is None else ""
+        return f"CTranslate2{others}", "it carries this model; what is fastest is measured when it first translates"
+    engine = " or ".join(sorted({NAMES[choice.engine] for choice in races.values()}))
     return engine, "; ".join(f"{work}: {choice}" for work, choice in races.items())
 
 
@@ -140,13 +168,24 @@ def _why_not(run: Run, device: str) -> str | None:
     """What keeps CTranslate2 from this run on this machine."""
     if (why := obstacle(run.config.model)) is not None:
         return why
-    if device not in ("auto", "cpu") or (device == "auto" and has_accelerator()):
-        return f"it is used on processors only, and the device is {pick_device(device)}"
+    if (why := _elsewhere(device)) is not None:
+        return why
     try:
         ctranslate2()
     except (ImportError, OSError) as error:
         return f"it cannot be imported here ({error})"
     return None
+
+
+def _why_not_native(run: Run, device: str) -> str | None:
+    """What keeps the compiled search from this run on this machine, as far as that can be said before it is compiled."""
+    return native_obstacle(run.config.model) or _elsewhere(device) or has_compiler()
+
+
+def _elsewhere(device: str) -> str | None:
+    if device in ("auto", "cpu") and not (device == "auto" and has_accelerator()):
+        return None
+    return f"it is used on processors only, and the device is {pick_device(device)}"
 
 
 def _no_folder(folders: EngineFolders) -> str | None:

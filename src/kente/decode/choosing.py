@@ -14,10 +14,10 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kente.config import DecodeConfig
 from kente.data.store import Store
@@ -28,13 +28,18 @@ from kente.decode.ctranslate2_search import Asker, Candidate
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
+from kente.decode.native import NativeMissing
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
 
 if TYPE_CHECKING:
+    from kente.decode.native_engine import NativeEngine
     from kente.decode.torch_engine import TorchEngine
 
+Name = Literal["ctranslate2", "native", "torch"]
+NAMES: dict[Name, str] = {"ctranslate2": "CTranslate2", "native": "native", "torch": "torch"}
+"""Engines, and what they are called where people read it."""
 FEW, BULK = 8, 256
 """Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
 NOTICEABLE = 0.002
@@ -45,7 +50,7 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-RACE = 2
+RACE = 3
 """Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
@@ -69,22 +74,23 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """The winner: a layout of CTranslate2, or torch (None), that with a `shortlist` or without; sentences a second of it, and of torch where
-    that ran too. 0 is unmeasured."""
+    """The winner: an engine, CTranslate2 with its layout, with a `shortlist` or without; sentences a second of it, and of those that it beat,
+    by their names. 0 is unmeasured."""
 
-    layout: Layout | None
+    engine: Name
+    layout: Layout | None = None
     pace: float = 0.0
-    torch_pace: float | None = None
+    beaten: dict[str, float] = field(default_factory=dict)
     shortlist: bool = False
 
     def __str__(self) -> str:
-        who = (
-            f"torch{', shortlist' if self.shortlist else ''}" if self.layout is None else f"CTranslate2, {self.layout}"
-        )
+        how = f", {self.layout}" if self.layout else ", shortlist" if self.shortlist else ""
         if not self.pace:
-            return f"{who} (not measured: the run has no validation set)"
-        rival = f" (torch: {self.torch_pace:,.0f})" if self.torch_pace and self.layout else ""
-        return f"{who}: {self.pace:,.0f} sentences/s when measured here{rival}"
+            return f"{NAMES[self.engine]}{how} (not measured: the run has no validation set)"
+        beaten = ", ".join(f"{name}: {pace:,.0f}" for name, pace in self.beaten.items())
+        return f"{NAMES[self.engine]}{how}: {self.pace:,.0f} sentences/s when measured here" + f" ({beaten})" * bool(
+            beaten
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -95,17 +101,19 @@ class Choice:
         try:
             layout = None if record["layout"] is None else Layout(**record["layout"])
             usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
-            found = cls(layout, float(record["pace"]), record["torch_pace"], bool(record["shortlist"]))
+            usable &= record["engine"] in get_args(Name) and (layout is not None) == (record["engine"] == "ctranslate2")
+            beaten = {str(name): float(pace) for name, pace in record["beaten"].items()}
+            found = cls(record["engine"], layout, float(record["pace"]), beaten, bool(record["shortlist"]))
             return found if usable else None
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
 
 class Fastest:
-    """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, or torch.
+    """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, the compiled search, or torch.
 
-    `threads` are to be used in all; without `consider_torch`, only CTranslate2 races. `shortlists` are the ways of weighing words that
-    race: with the model's shortlist, without, or both.
+    `threads` are to be used in all. `native` makes the compiled search where it may race; where it does, or without `consider_torch`, torch
+    does not. `shortlists` are the ways of weighing words that race: with the model's shortlist, without, or both.
     """
 
     def __init__(
@@ -115,11 +123,12 @@ class Fastest:
         threads: int,
         *,
         consider_torch: bool = True,
+        native: Callable[[], NativeEngine] | None = None,
         shortlists: Sequence[bool] = (False,),
         reporter: Reporter = SILENT,
     ) -> None:
         self.engine, self.folders, self.threads, self.reporter = engine, folders, threads, reporter
-        self.consider_torch, self.shortlists = consider_torch, shortlists
+        self.consider_torch, self.native, self.shortlists = consider_torch, native, shortlists
         self._engines: dict[Work, Engine] = {}
         self._said: set[str] = set()
         self.name = engine.name
@@ -141,13 +150,29 @@ class Fastest:
         if not questions:
             return []
         why = self.engine.cannot(config, n_best)
-        if why is None:
-            engine = self.fastest(questions, config, n_best)
-        else:
-            engine = self.in_torch()
-            self._say(f"translating with torch; CTranslate2 cannot: {why}")
+        engine = (
+            self.fastest(questions, config, n_best) if why is None else self._without_ctranslate2(config, n_best, why)
+        )
         self.name = engine.name
         return engine.search(questions, config, n_best=n_best, deadline=deadline)
+
+    def _without_ctranslate2(self, config: DecodeConfig, n_best: int, why: str) -> Engine:
+        """What does `why` CTranslate2 cannot."""
+        native = self._compiled()
+        engine = self.in_torch() if native is None or native.cannot(config, n_best) else native
+        self._say(f"translating with {engine.name}; CTranslate2 cannot: {why}")
+        return engine
+
+    def _compiled(self) -> NativeEngine | None:
+        """The compiled search; None where it may not race, or cannot be had, which is said."""
+        if self.native is None:
+            return None
+        try:
+            return self.native()
+        except NativeMissing as error:
+            self._say(f"no native search: {error}")
+            self.native = None
+            return None
 
     def _say(self, text: str) -> None:
         """Each thing once."""
@@ -158,22 +183,32 @@ class Fastest:
     def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
         """The engine for such questions; measured now if that was not done before, and said."""
         many = len(questions) > FEW
-        torch = self.consider_torch and many and (len(questions) >= BULK or sys.modules.get("torch") is not None)
+        torch = self.consider_torch and self.native is None and many
+        torch = torch and (len(questions) >= BULK or sys.modules.get("torch") is not None)
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
         work = Work(many, rows_for(config, n_best), torch, shortlist)
         if work not in self._engines:
-            choice = self._remembered(work) or self._measured(work, config)
+            choice = self._remembered(work)
+            if choice is None or (choice.engine == "native" and self._compiled() is None):
+                choice = self._measured(work, config)
             self._engines[work] = self._chosen(choice)
             self._say(f"translating with {choice}")
         return self._engines[work]
 
     def _chosen(self, choice: Choice) -> Engine:
-        return self._torch(choice.shortlist) if choice.layout is None else self.engine.with_layout(choice.layout)
+        if choice.layout is not None:
+            return self.engine.with_layout(choice.layout)
+        return self._weighing(choice.engine, choice.shortlist)
 
-    def _torch(self, shortlist: bool) -> TorchEngine:
-        return self.in_torch().with_shortlist(self.folders.shortlist if shortlist else None)
+    def _weighing(self, name: Name, shortlist: bool) -> Engine:
+        """An engine with the shortlist or without."""
+        if name == "ctranslate2":
+            return self.engine.with_layout(Layout("float32", self.threads, shortlist=shortlist))
+        other = self.in_torch() if name == "torch" else self._compiled()
+        assert other is not None
+        return other.with_shortlist(self.folders.shortlist if shortlist else None)
 
     # ------------------------------------------------------------ remembering
 
@@ -194,18 +229,21 @@ class Fastest:
         pairs = self._pairs(SAMPLED)
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
         if not any(source for source, _ in pairs):
-            return Choice(Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
+            return Choice("ctranslate2", Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, pairs, self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
-        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "CTranslate2")))
-        if work.torch:
-            choice = race.against_torch(choice, {used: self._torch(used) for used in self._shortlists(race, "torch")})
+        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "ctranslate2")))
+        rivals: list[Name] = ["native"] if self._compiled() is not None else ["torch"] if work.torch else []
+        for name in rivals:
+            choice = race.against(
+                choice, name, {used: self._weighing(name, used) for used in self._shortlists(race, name)}
+            )
         self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
         return choice
 
-    def _shortlists(self, race: Race, whose: str) -> Sequence[bool]:
+    def _shortlists(self, race: Race, whose: Name) -> Sequence[bool]:
         """The ways of weighing words that this engine may race with: a shortlist, where that is left to us, only if it loses nothing."""
         if len(self.shortlists) == 1:
             return self.shortlists
@@ -232,21 +270,16 @@ class Fastest:
             self._remember("int8 loses", round(lost, 5))
         return lost <= NOTICEABLE
 
-    def _shortlist_is_good(self, race: Race, whose: str) -> bool:
+    def _shortlist_is_good(self, race: Race, whose: Name) -> bool:
         """Whether answers made of the shortlist's words are mostly those made of all, and as likely; measured once for each engine and beam."""
-        name = f"shortlist of {whose}, beam {race.work.beam}"
+        name = f"shortlist of {NAMES[whose]}, beam {race.work.beam}"
         found = self.folders.read_note(self._note).get(name)
         if not isinstance(found, dict):
-            free, short = (race.answers(self._with_words(whose, used)) for used in (False, True))
+            free, short = (race.answers(self._weighing(whose, used)) for used in (False, True))
             same = sum(one == other for one, other in zip(free, short, strict=True)) / len(free)
             found = {"loses": round(race.answer_loss(short) - race.answer_loss(free), 5), "same": round(same, 3)}
             self._remember(name, found)
         return bool(found["loses"] <= LESS_LIKELY and found["same"] >= SAME)
-
-    def _with_words(self, whose: str, shortlist: bool) -> Engine:
-        if whose == "torch":
-            return self._torch(shortlist)
-        return self.engine.with_layout(Layout("float32", self.threads, shortlist=shortlist))
 
 
 def _note_of(folders: EngineFolders, threads: int) -> str:
@@ -313,7 +346,7 @@ class Race:
             best.append(dataclasses.replace(best[0], batch_tokens=max(1, best[0].batch_tokens // 4)))
         second = {layout: self.pace(self.engine.with_layout(layout), self.heats[1]) for layout in best}
         winner = max(second, key=lambda layout: _worth(layout, second[layout]))
-        return Choice(winner, second[winner])
+        return Choice("ctranslate2", winner, second[winner])
 
     def answers(self, engine: Engine) -> list[list[int]]:
         """What it finds, for every question."""
@@ -325,12 +358,14 @@ class Race:
         read = asker.log_probabilities(self.questions, answers)
         return -sum(map(sum, read)) / sum(map(len, read))
 
-    def against_torch(self, choice: Choice, torch: Mapping[bool, TorchEngine]) -> Choice:
-        """The last heat once more, with torch: with a shortlist, without, or both."""
-        paces = {used: self.pace(engine, self.heats[1]) for used, engine in torch.items()}
+    def against(self, choice: Choice, name: Name, rivals: Mapping[bool, Engine]) -> Choice:
+        """The last heat once more, with another engine: with a shortlist, without, or both."""
+        paces = {used: self.pace(engine, self.heats[1]) for used, engine in rivals.items()}
         best = max(paces, key=lambda used: paces[used] / MARGIN**used)
-        winner = Choice(None, paces[best], shortlist=best) if paces[best] > choice.pace else choice
-        return dataclasses.replace(winner, torch_pace=paces[best])
+        if paces[best] > choice.pace:
+            beaten = choice.beaten | {NAMES[choice.engine]: choice.pace}
+            return Choice(name, None, paces[best], beaten, shortlist=best)
+        return dataclasses.replace(choice, beaten=choice.beaten | {NAMES[name]: paces[best]})
 
     def pace(self, engine: Engine, count: int, best: float = 0.0) -> float:
         """Sentences a second over `count` of them, which come round again where there are too few; at a hopeless pace it is stopped."""

@@ -57,10 +57,11 @@ class EngineFolders:
     @property
     def longest(self) -> int:
         """Most tokens the model can write."""
-        return self._config.max_length - 1
+        return self.config.max_length - 1
 
     @property
-    def _config(self) -> TransformerConfig:
+    def config(self) -> TransformerConfig:
+        """The model's."""
         config = self.run.config.model
         assert isinstance(config, TransformerConfig), "`obstacle` was not asked"
         return config
@@ -99,7 +100,7 @@ class EngineFolders:
             vocabularies = names_of(self.tokenizers.source.size), names_of(self.tokenizers.target.size)
             weights = self.run.arrays(self.checkpoint)
             words = None if self.shortlist is None else self._vocabulary_map(self.shortlist, *vocabularies)
-            convert(self._config, weights, vocabularies, part, numbers=numbers, vocabulary_map=words)
+            convert(self.config, weights, vocabularies, part, numbers=numbers, vocabulary_map=words)
             _write_manifest(part)
             _put(part, home / name)
         finally:

@@ -1,0 +1,153 @@
+"""The search in C (native/search.c), compiled once for this very processor by the C compiler there is, and kept in the user's cache.
+
+Where there is no compiler, or it fails, `library` says why, and the other engines go on as they do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import threading
+from ctypes import POINTER, Structure, c_float, c_int, c_void_p
+from pathlib import Path
+
+from kente.errors import KenteError
+from kente.runs import processor
+
+FOLDER = Path(__file__).parent / "native"
+SOURCES = ("search.c", "network.h", "products.h")
+FLAGS = ("-std=gnu11", "-O3", "-fno-math-errno", "-shared", "-fPIC")
+FOR_THIS = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "AMD64": ("-march=native",)}
+"""By machine: code for the processor at hand. 512 bits are used where there are any; compilers shy away from them by themselves."""
+ELSEWHERE = ("-mcpu=native",)
+SECONDS = 120
+"""A compiler that takes longer is given up."""
+
+
+NO_COMPILER = "there is no C compiler here (CC, cc, gcc or clang)"
+
+
+class NativeMissing(KenteError):
+    """Why the compiled search cannot be had here."""
+
+
+class Shape(Structure):
+    """As in native/network.h."""
+
+    _fields_ = (
+        *(
+            (name, c_int)
+            for name in (
+                *("width", "heads", "inner", "encoder_layers", "decoder_layers", "source_words", "target_words"),
+                *("longest", "pre", "rms", "activation", "gated"),
+            )
+        ),
+        ("epsilon", c_float),
+        ("scale", c_float),
+    )
+
+
+class Questions(Structure):
+    """As in native/search.c."""
+
+    _fields_ = (
+        *((name, c_int) for name in ("sentences", "beam", "keep", "no_repeat", "eos", "bos", "longest")),
+        ("power", c_float),
+        *(
+            (name, c_void_p)
+            for name in (
+                *("source", "source_starts", "prefix", "prefix_starts", "caps", "guarded", "loop_runs"),
+                *("ids", "speaks_for"),
+            )
+        ),
+        ("columns", c_int),
+        ("choosable", c_int),
+        ("never", c_void_p),
+        ("nevers", c_int),
+    )
+
+
+class Answers(Structure):
+    """As in native/search.c."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("ids", "lengths", "flags", "totals", "scores"))
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The compiled search; NativeMissing, with the reason, where there is none."""
+    compiler = _compiler()
+    if compiler is None:
+        raise NativeMissing(NO_COMPILER)
+    path = _home() / f"search-{_identity(compiler)}.so"
+    loaded = _loaded(path)
+    if loaded is None:  # not there yet, or torn by a crash
+        _compile(compiler, path)
+        loaded = _loaded(path)
+    if loaded is None:
+        raise NativeMissing(f"what {compiler} made cannot be loaded")
+    loaded.kente_model.restype = c_void_p
+    loaded.kente_model.argtypes = [POINTER(Shape), POINTER(c_void_p)]
+    loaded.kente_free.restype = None
+    loaded.kente_free.argtypes = [c_void_p]
+    loaded.kente_search.restype = c_int
+    loaded.kente_search.argtypes = [c_void_p, POINTER(Questions), POINTER(Answers), POINTER(c_int)]
+    return loaded
+
+
+def _loaded(path: Path) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        return None
+
+
+def has_compiler() -> str | None:
+    """None where there is a compiler; otherwise what to say."""
+    return NO_COMPILER if _compiler() is None else None
+
+
+def _compiler() -> str | None:
+    names = os.environ.get("CC", "").split()[:1] or ["cc", "gcc", "clang"]
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def _home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "kente" / "native"
+
+
+def _flags() -> tuple[str, ...]:
+    return (*FLAGS, *FOR_THIS.get(platform.machine(), ELSEWHERE))
+
+
+def _identity(compiler: str) -> str:
+    """Stands for everything the library is made from and for: home folders may be shared by several machines."""
+    made_from = [(FOLDER / name).read_bytes() for name in SOURCES]
+    made_for = repr((compiler, os.stat(compiler).st_mtime_ns, _flags(), processor(), platform.machine())).encode()
+    return hashlib.sha256(b"\0".join([*made_from, made_for])).hexdigest()[:16]
+
+
+def _compile(compiler: str, path: Path) -> None:
+    """Under another name first: two processes may do this at once."""
+    part = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
+    command = [compiler, *_flags(), str(FOLDER / SOURCES[0]), "-o", str(part), "-lm"]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
+            raise NativeMissing(f"{compiler} could not compile it: {said}")
+        os.replace(part, path)
+    except subprocess.TimeoutExpired as error:
+        raise NativeMissing(f"{compiler} took more than {SECONDS} s to compile it") from error
+    except OSError as error:
+        raise NativeMissing(f"it could not be compiled into {path.parent}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -1,0 +1,348 @@
+"""The compiled search against the search in torch on random Transformers: the same answers, scores and warnings, whatever is asked.
+
+Random models loop, run on and repeat themselves far more than trained ones, so every rule is met.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kente.config import DecodeConfig, RecurrentConfig, TransformerConfig
+from kente.data.shortlist import Shortlist
+from kente.decode import native
+from kente.decode.answers import CUT, LATE, LOOPED, Hypothesis, end_of_loop, most_tokens, no_answer
+from kente.decode.engine import Question
+from kente.decode.native_engine import NativeEngine, Network, obstacle
+from kente.decode.torch_engine import TorchEngine
+from kente.models.build import build
+
+pytestmark = pytest.mark.skipif(native.has_compiler() is not None, reason=native.NO_COMPILER)
+
+UNK, BOS, EOS = 1, 2, 3
+VOCABULARY = 150
+TINY = TransformerConfig(encoder_layers=2, decoder_layers=2, width=32, feedforward=40, heads=2, max_length=128)
+VARIANTS = {
+    "paper": TINY,
+    "pre-rms-swiglu": replace(TINY, norm_place="pre", norm="rms", activation="swiglu"),
+    "learned-gelu": replace(TINY, positions="learned", activation="gelu", norm_place="pre"),
+    "none-silu": replace(TINY, positions="none", activation="silu", scaled=False),
+    "untied": replace(TINY, tie="none"),
+    "marian": replace(TINY, positions="sinusoid-halves", biases=True, output_bias=True, activation="silu"),
+    "m2m": replace(TINY, positions="sinusoid-fairseq", biases=True, norm_place="pre", norm_epsilon=1e-4, tie="target"),
+    "heads of 32": replace(TINY, width=64, activation="gelu-tanh"),
+    "heads of 64": replace(TINY, width=128, norm_place="pre", encoder_layers=1, decoder_layers=3),
+    "heads of 48": replace(TINY, width=48, heads=1, norm_place="pre"),
+}
+GREEDY, BEAM = DecodeConfig(beam=1), DecodeConfig(beam=4)
+SHORTLIST = Shortlist(
+    always=np.array([0, 1, 2, 3, 17, 40, 99]),
+    table=np.random.default_rng(3).integers(4, VOCABULARY, (VOCABULARY, 3)).astype(np.int32),
+    vocabulary=VOCABULARY,
+)
+
+
+def random_model(config: TransformerConfig, seed: int, spread: float = 0.3, vocabulary: int = VOCABULARY) -> Any:
+    torch.manual_seed(seed)
+    model = build(config, vocabulary, vocabulary).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * spread)
+    return model
+
+
+def unasked() -> TorchEngine:
+    raise AssertionError("torch was asked")
+
+
+def compiled(
+    model: Any, shortlist: Shortlist | None = None, in_torch: Callable[[], TorchEngine] = unasked
+) -> NativeEngine:
+    arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    return NativeEngine(Network(model.config, arrays), 2, None, in_torch, shortlist)
+
+
+def sentences(count: int, longest: int = 18, seed: int = 1, vocabulary: int = VOCABULARY) -> list[Question]:
+    generator = np.random.default_rng(seed)
+    sources = [generator.integers(EOS + 1, vocabulary, size=n).tolist() for n in generator.integers(1, longest, count)]
+    return [Question(source, most_tokens(len(source) + 1, 1.5)) for source in sources]
+
+
+def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]], ties: int = 0) -> None:
+    """Ids and warnings to the letter, numbers to a rounding; of `ties` sentences, two beginnings may be equally likely but for that."""
+    for one, other in zip(found, wanted, strict=True):
+        if ties and [h.ids for h in one] != [h.ids for h in other]:
+            assert [h.score for h in one] == pytest.approx([h.score for h in other], rel=1e-3, abs=1e-3)
+            ties -= 1
+            continue
+        assert [(h.ids, h.finished, h.warnings) for h in one] == [(h.ids, h.finished, h.warnings) for h in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-3)
+        assert [h.log_probability for h in one] == pytest.approx([h.log_probability for h in other], abs=2e-3)
+
+
+# ---------------------------------------------------------------- the same answers
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("config", [GREEDY, BEAM, replace(BEAM, length_penalty=0.0)], ids=["greedy", "beam", "sums"])
+def test_answers_of_every_variant_are_those_of_torch(variant: str, config: DecodeConfig) -> None:
+    model, questions = random_model(VARIANTS[variant], seed=2), sentences(40)
+    same(compiled(model).search(questions, config), TorchEngine(model).search(questions, config))
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_with_a_shortlist_they_are_those_of_torch_with_it(config: DecodeConfig) -> None:
+    model = random_model(TINY, seed=2)
+    questions = [replace(q, prefix=[[], [60, 61]][place % 2]) for place, q in enumerate(sentences(40))]
+    same(
+        compiled(model, SHORTLIST).search(questions, config),
+        TorchEngine(model, "cpu", SHORTLIST).search(questions, config),
+    )
+
+
+def test_the_best_few_are_those_of_torch_in_their_order() -> None:
+    model, questions = random_model(TINY, seed=2), sentences(20)
+    same(compiled(model).search(questions, BEAM, n_best=3), TorchEngine(model).search(questions, BEAM, n_best=3))
+    same(compiled(model).search(questions, GREEDY, n_best=3), TorchEngine(model).search(questions, GREEDY, n_best=3))
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    beam=st.integers(1, 7),
+    keep=st.integers(1, 3),
+    power=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+    no_repeat=st.integers(0, 3),
+    shape=st.tuples(st.sampled_from(["pre", "post"]), st.sampled_from([(32, 2), (48, 3), (64, 1)]), st.booleans()),
+)
+def test_whatever_is_asked_torch_would_have_said_the_same(
+    seed: int, beam: int, keep: int, power: float, no_repeat: int, shape: tuple[Any, tuple[int, int], bool]
+) -> None:
+    place, (width, heads), short = shape
+    model = random_model(replace(TINY, norm_place=place, width=width, heads=heads), seed)
+    config = DecodeConfig(beam=beam, length_penalty=power, no_repeat=no_repeat)
+    shortlist = SHORTLIST if short else None
+    questions = sentences(6, seed=seed)
+    found = compiled(model, shortlist).search(questions, config, n_best=keep)
+    wanted = TorchEngine(model, "cpu", shortlist).search(questions, config, n_best=keep)
+    same(found, wanted, ties=1)
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_an_answer_does_not_depend_on_its_neighbours(config: DecodeConfig) -> None:
+    engine, questions = compiled(random_model(TINY, seed=4)), sentences(70)
+    together = engine.search(questions, config)
+    assert [engine.search([question], config)[0] for question in questions] == together, "to the last bit"
+    assert engine.search(questions[::-1], replace(config, batch_tokens=40))[::-1] == together
+    short = engine.with_shortlist(SHORTLIST)  # words of others stand in between, so sums are rounded otherwise
+    alone, together = [short.search([question], config)[0] for question in questions], short.search(questions, config)
+    assert sum(one[0].ids == other[0].ids for one, other in zip(alone, together, strict=True)) >= len(questions) - 2
+
+
+@pytest.mark.parametrize("beam", [5, 20])
+def test_a_beam_may_be_wider_than_the_vocabulary(beam: int) -> None:
+    model = random_model(TINY, seed=2, vocabulary=9)
+    questions = sentences(10, longest=5, vocabulary=9)
+    config = DecodeConfig(beam=beam)
+    same(compiled(model).search(questions, config), TorchEngine(model).search(questions, config))
+
+
+def test_no_questions_no_answers() -> None:
+    assert compiled(random_model(TINY, seed=2)).search([], BEAM) == []
+
+
+# ---------------------------------------------------------------- our rules
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_each_answer_ends_at_its_own_greatest_length(config: DecodeConfig) -> None:
+    model = random_model(TINY, seed=2)
+    questions = [replace(question, cap=3 + place % 5) for place, question in enumerate(sentences(20))]
+    found = compiled(model).search(questions, config)
+    same(found, TorchEngine(model).search(questions, config))
+    assert sum(CUT in h.warnings for (h,) in found) > 5
+    assert all(len(h.ids) <= question.cap for question, (h,) in zip(questions, found, strict=True))
+
+
+def test_loops_are_broken_off_where_torch_breaks_them_off() -> None:
+    questions, looped = [replace(question, cap=60) for question in sentences(30)], 0
+    for seed in range(4):
+        model = random_model(TINY, seed)
+        for config in (GREEDY, BEAM):
+            found = compiled(model).search(questions, config)
+            same(found, TorchEngine(model).search(questions, config), ties=2 if config.beam > 1 else 0)
+            assert all(end_of_loop(h.ids, 1) is None for (h,) in found)
+            looped += sum(LOOPED in h.warnings for (h,) in found)
+    assert looped > 20
+
+
+def test_a_source_that_repeats_itself_may_be_answered_in_kind() -> None:
+    model = random_model(TINY, seed=1)
+    questions = [Question([5, 6, 7], 30), Question([5, 6] * 12, 30)]
+    found = compiled(model).search(questions, GREEDY)
+    same(found, TorchEngine(model).search(questions, GREEDY))
+    assert end_of_loop(found[0][0].ids, 1) is None and end_of_loop(found[1][0].ids, 1) is not None
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_a_forced_beginning_is_written_and_counted(config: DecodeConfig) -> None:
+    model, prefixes = random_model(TINY, seed=2), [[], [7], [8, 9, 10], [UNK, 30]]
+    questions = [replace(q, prefix=prefixes[place % 4], cap=20) for place, q in enumerate(sentences(24))]
+    found = compiled(model).search(questions, config)
+    same(found, TorchEngine(model).search(questions, config))
+    assert all(h.ids[: len(q.prefix)] == q.prefix for q, (h,) in zip(questions, found, strict=True))
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_a_model_whose_numbers_are_not_numbers_gives_no_answer(config: DecodeConfig) -> None:
+    model = random_model(TINY, seed=2)
+    with torch.no_grad():
+        model.decoder.layers[-1].feedforward_residual.norm.bias.fill_(torch.nan)
+    assert compiled(model).search([Question([5, 6], 4)], config) == [[no_answer()]]
+
+
+# ---------------------------------------------------------------- what others do
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (DecodeConfig(sample=True, seed=5), "it draws nothing at random"),
+        (DecodeConfig(beam=65), "its beam has at most 64 hypotheses"),
+    ],
+    ids=["draws", "wide beams"],
+)
+def test_what_it_cannot_do_is_done_in_torch(config: DecodeConfig, why: str) -> None:
+    model, questions = random_model(TINY, seed=2), sentences(4)
+    in_torch = TorchEngine(model)
+    engine = compiled(model, in_torch=lambda: in_torch)
+    assert engine.cannot(config) == why
+    assert engine.search(questions, config) == in_torch.search(questions, config)
+
+
+def test_answers_are_read_again_by_whoever_is_beside_it() -> None:
+    model, questions, answers = random_model(TINY, seed=2), sentences(3), [[5, 6], [], [7, 8, 9]]
+    in_torch = TorchEngine(model)
+    engine = compiled(model, in_torch=lambda: in_torch)
+    assert engine.align(questions, answers) == in_torch.align(questions, answers)
+    assert engine.read_back(questions, answers) == in_torch.read_back(questions, answers)
+    engine.beside, engine.in_torch = in_torch, unasked
+    assert engine.align(questions, answers) == in_torch.align(questions, answers)
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (RecurrentConfig(), "it carries Transformers, and this is a recurrent model"),
+        (replace(TINY, experts=4), "it has no mixture of experts (model.experts = 4)"),
+        (replace(TINY, span="window"), "it looks at everything, in layers that are not reversible"),
+        (
+            replace(TINY, activations="reversible", norm_place="pre"),
+            "it looks at everything, in layers that are not reversible",
+        ),
+        (replace(TINY, positions="rotary"), "it has no positions inside attention (model.positions = rotary)"),
+        (replace(TINY, heads=4), "it has heads of 16 values or a multiple of that, not of 8"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_told_why(config: Any, why: str) -> None:
+    assert obstacle(config) == why
+    assert all(obstacle(fitting) is None for fitting in VARIANTS.values())
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_out_of_time_answers_come_back_as_they_are() -> None:
+    model = random_model(replace(TINY, max_length=4000), seed=4)
+    questions = [replace(q, cap=3000) for q in sentences(64, seed=3)]
+    engine = compiled(model)
+    late = engine.search(questions, BEAM, deadline=lambda: True)
+    assert all(LATE in h.warnings and not h.finished for (h,) in late)
+    asked = itertools.count()
+
+    def soon() -> bool:
+        return next(asked) > 10
+
+    some = engine.search(questions, replace(BEAM, batch_tokens=100), deadline=soon)
+    unfinished = [h for (h,) in some if LATE in h.warnings]
+    assert unfinished and not any(h.finished for h in unfinished)
+
+
+def test_a_deadline_that_is_never_reached_changes_nothing() -> None:
+    engine, questions = compiled(random_model(TINY, seed=4)), sentences(30)
+    assert engine.search(questions, BEAM, deadline=lambda: False) == engine.search(questions, BEAM)
+
+
+def test_a_deadline_may_raise_and_ends_the_search() -> None:
+    def gone() -> bool:
+        raise ConnectionError
+
+    engine = compiled(random_model(replace(TINY, max_length=4000), seed=4))
+    began = time.perf_counter()
+    with pytest.raises(ConnectionError):
+        engine.search([Question([5, 6, 7], 3900)] * 200, replace(BEAM, batch_tokens=10), deadline=gone)
+    assert time.perf_counter() - began < 30
+
+
+# ---------------------------------------------------------------- compiling
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache, and nothing compiled yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    native.library.cache_clear()
+    yield tmp_path
+    native.library.cache_clear()
+
+
+def test_it_is_compiled_once_and_kept_in_the_cache(fresh: Path) -> None:
+    native.library()
+    (made,) = (fresh / "kente" / "native").iterdir()
+    when = made.stat().st_mtime_ns
+    native.library.cache_clear()
+    native.library()
+    assert made.stat().st_mtime_ns == when and made.suffix == ".so"
+
+
+def test_without_a_compiler_that_is_said(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert native.has_compiler() == native.NO_COMPILER
+    with pytest.raises(native.NativeMissing, match="no C compiler here"):
+        native.library()
+
+
+def test_a_compiler_that_fails_is_quoted(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = fresh / "broken-cc"
+    broken.write_text("#!/bin/sh\necho 'fatal error: math.h: no such file' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    with pytest.raises(native.NativeMissing, match=r"broken-cc could not compile it: fatal error: math\.h"):
+        native.library()
+    assert not any((fresh / "kente" / "native").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_to_is_named(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fresh / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(fresh / "file"))
+    with pytest.raises(native.NativeMissing, match=r"could not be compiled into .*Not a directory"):
+        native.library()
+
+
+def test_what_was_torn_on_disk_is_compiled_again(fresh: Path) -> None:
+    native.library()
+    (made,) = (fresh / "kente" / "native").iterdir()
+    native.library.cache_clear()
+    made.unlink()
+    made.write_bytes(b"\x7fELF torn")
+    assert native.library().kente_search
