@@ -62,14 +62,13 @@ class Questions(Structure):
         *(
             (name, c_void_p)
             for name in (
-                *("source", "source_starts", "prefix", "prefix_starts", "caps", "guarded", "loop_runs"),
-                *("ids", "speaks_for"),
+                *("source", "source_starts", "prefix", "prefix_starts", "caps", "guarded", "loop_runs", "never"),
             )
         ),
-        ("columns", c_int),
-        ("choosable", c_int),
-        ("never", c_void_p),
         ("nevers", c_int),
+        ("table", c_void_p),
+        ("always", c_void_p),
+        *((name, c_int) for name in ("depth", "deep", "alwayses")),
     )
 
 

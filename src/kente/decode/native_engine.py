@@ -6,12 +6,10 @@ depend on their neighbours. What it cannot do is done in torch.
 
 from __future__ import annotations
 
-import copy
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +35,6 @@ WIDEST = 64
 """Hypotheses of a beam at most."""
 ROWS = 32
 """Rows of a batch: enough to make use of each weight that is fetched, few enough to stay near the processor."""
-SAMPLE = 128
-"""Words that speak for those off a shortlist, as in `words`."""
 ENDED, WAS_LOOPED, WAS_CUT = 1, 2, 4
 LOOK = 0.002
 """Seconds between two looks at the deadline."""
@@ -98,15 +94,6 @@ class Network:
         """Fill in the answers; other Python threads go on meanwhile."""
         if self._library.kente_search(self._model, ctypes.byref(questions), ctypes.byref(answers), ctypes.byref(stop)):
             raise MemoryError("no memory for the search; a smaller decode.batch_tokens or beam needs less")
-
-
-@dataclass(frozen=True)
-class Words:
-    """The columns of the logits, as native/search.c is told of them (`words` says what a sample is for): those from `choosable` on only count."""
-
-    arrays: dict[str, NDArray[Any]]
-    columns: int
-    choosable: int
 
 
 def _tensors(config: TransformerConfig, left: Weights) -> list[Array | None]:
@@ -170,12 +157,13 @@ class NativeEngine:
     ) -> None:
         self.network, self.threads, self.beside, self.in_torch = network, threads, beside, in_torch
         self.shortlist = shortlist
+        self._listed: dict[str, Ints] = {}
+        if shortlist is not None:  # the table may be a part of a wider one: its rows lie where they lay
+            self._listed = {"table": shortlist.table.view(np.int32), "always": shortlist.always.astype(np.int32)}
 
     def with_shortlist(self, shortlist: Shortlist | None) -> NativeEngine:
         """The same model, weighing other words."""
-        other = copy.copy(self)
-        other.shortlist = shortlist
-        return other
+        return NativeEngine(self.network, self.threads, self.beside, self.in_torch, shortlist)
 
     def align(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[Links]:
         return (self.beside or self.in_torch()).align(questions, answers)
@@ -220,14 +208,14 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         sources = [[*question.source, EOS] for question in batch]
         caps = np.array([max(question.cap, len(question.prefix)) for question in batch], np.int32)
-        words = self._words(sources, batch)
         given = {
             **_flat("source", sources),
             **_flat("prefix", [question.prefix for question in batch]),
             "caps": caps,
             "guarded": np.array([end_of_loop(question.source) is None for question in batch], np.int32),
             "loop_runs": np.array(LOOP_RUNS, np.int32),
-            **words.arrays,
+            "never": np.array(NEVER, np.int32),
+            **self._listed,
         }
         asked = Questions(
             sentences=len(batch),
@@ -238,9 +226,10 @@ class NativeEngine:
             bos=BOS,
             longest=max(1, int(caps.max())),
             power=config.length_penalty,
-            columns=words.columns,
-            choosable=words.choosable,
             nevers=len(NEVER),
+            depth=self._listed["table"].shape[1] if self._listed else 0,
+            deep=self._listed["table"].strides[0] // np.int32().itemsize if self._listed else 0,
+            alwayses=len(self._listed["always"]) if self._listed else 0,
             **{name: array.ctypes.data for name, array in given.items()},
         )
         shape = (len(batch), n_best)
@@ -256,30 +245,6 @@ class NativeEngine:
             or [no_answer()]
             for rows in zip(*(array.tolist() for array in (ids, lengths, flags, totals, scores)), strict=True)
         ]
-
-    def _words(self, sources: Sequence[Sequence[int]], batch: Sequence[Question]) -> Words:
-        """What is weighed: all words, or those on the sentences' shortlists and a sample that speaks for the others."""
-        vocabulary = self.network.vocabulary
-        if self.shortlist is None:
-            return Words({"never": np.array(NEVER, np.int32)}, vocabulary, vocabulary)
-        allowed = self.shortlist.allowed(sources)
-        allowed[:, NEVER] = True
-        for row, question in zip(allowed, batch, strict=True):
-            row[question.prefix] = True
-        ids = np.flatnonzero(allowed.any(0))
-        sample = np.arange(0, vocabulary, max(1, vocabulary // SAMPLE))
-        off = ~allowed[:, sample]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            others = np.log((vocabulary - allowed.sum(1)) / off.sum(1))[:, None]
-        counts = np.concatenate(
-            [np.where(allowed[:, ids], 0.0, -np.inf), np.where(off, others, -np.inf)], axis=1, dtype=np.float32
-        )
-        arrays = {
-            "ids": np.concatenate([ids, sample]).astype(np.int32),
-            "speaks_for": np.ascontiguousarray(counts),
-            "never": np.searchsorted(ids, NEVER).astype(np.int32),
-        }
-        return Words(arrays, counts.shape[1], len(ids))
 
 
 def _flat(name: str, rows: Sequence[Sequence[int]]) -> dict[str, Ints]:

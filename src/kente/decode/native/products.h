@@ -34,13 +34,19 @@ static int filled(int count, int unit) { return (count + unit - 1) / unit * unit
 
 /* Rows of `weight` (columns, depth), as torch has it, or those `ids` of it, as panels. */
 static void pack(Matrix *matrix, const float *weight, const float *bias, const int *ids) {
-    int depth = matrix->depth, whole = filled(matrix->columns, PANEL);
-    memset(matrix->panels, 0, sizeof(float) * whole * depth);
-    for (int c = 0; c < matrix->columns; c++) {
-        const float *row = weight + (long)(ids ? ids[c] : c) * depth;
-        float *to = matrix->panels + (long)(c / PANEL) * PANEL * depth + c % PANEL;
-        for (int k = 0; k < depth; k++) to[k * PANEL] = row[k];
-        if (matrix->bias) matrix->bias[c] = bias[ids ? ids[c] : c];
+    int depth = matrix->depth, columns = matrix->columns;
+    for (int first = 0; first < columns; first += PANEL) {
+        float *panel = matrix->panels + (long)first * depth;
+        int count = columns - first < PANEL ? columns - first : PANEL;
+        const float *rows[PANEL];
+        if (count < PANEL) memset(panel, 0, sizeof(float) * PANEL * depth);
+        for (int c = 0; c < count; c++) {
+            int place = ids ? ids[first + c] : first + c;
+            rows[c] = weight + (long)place * depth;
+            if (matrix->bias) matrix->bias[first + c] = bias[place];
+        }
+        for (int k = 0; k < depth; k++)
+            for (int c = 0; c < count; c++) panel[k * PANEL + c] = rows[c][k];
     }
 }
 

@@ -17,11 +17,10 @@ typedef struct {
     const int *prefix, *prefix_starts;
     const int *caps, *guarded;  /* of each sentence: words of its answer at most, and whether loops are broken off */
     const int *loop_runs;       /* by period: repeated words in a row that make a loop */
-    const int *ids;             /* the words weighed, sorted; NULL for all */
-    const float *speaks_for;    /* (sentences, columns) added to logits: what a column counts for in a sentence */
-    int columns, choosable;     /* columns of the logits; those from `choosable` on only count */
-    const int *never;           /* columns that are never chosen */
+    const int *never;           /* words that are never chosen */
     int nevers;
+    const int *table, *always;  /* a shortlist: (source words, deep) words that each may become, and words for all; NULL weighs all words */
+    int depth, deep, alwayses;  /* of each source word's the first `depth` count */
 } Questions;
 
 typedef struct {
@@ -31,6 +30,18 @@ typedef struct {
     float *totals; /* (sentences, keep) log-probabilities */
     float *scores; /* (sentences, keep) best first */
 } Answers;
+
+#define NEVERS 8
+#define SAMPLE 128 /* words that speak for those off a shortlist, as in words.py */
+
+/* The words weighed: what the columns of the logits are. Those from `choosable` on are the sample: they count, and are not chosen. */
+typedef struct {
+    int columns, choosable, never[NEVERS];
+    int *ids;          /* sorted up to `choosable`; NULL for all */
+    float *speaks_for; /* (sentences, columns) logarithm of how many words a column speaks for in a sentence, added to its logit */
+    const Matrix *matrix;
+    Matrix narrowed;
+} Words;
 
 typedef struct {
     Past past; /* first: rows are handed to `step` as their pasts */
@@ -83,30 +94,87 @@ static int largest(const float *x, int columns, const float *most, int count, fl
 
 /* ------------------------------------------------------------ what may come next */
 
-static int column_of(const Questions *asked, int word) {
-    if (!asked->ids) return word;
-    int low = 0, high = asked->choosable;
+static int column_of(const Words *words, int word) {
+    if (!words->ids) return word;
+    int low = 0, high = words->choosable;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (asked->ids[middle] < word) low = middle + 1;
+        if (words->ids[middle] < word) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
+/* Mark the words that a sentence may use; returns how many. */
+static int allow(const Questions *asked, int sentence, unsigned char *allowed, int vocabulary) {
+    int count = 0;
+    memset(allowed, 0, vocabulary);
+    for (int i = 0; i < asked->alwayses; i++) allowed[asked->always[i]] = 1;
+    for (int i = 0; i < asked->nevers; i++) allowed[asked->never[i]] = 1;
+    for (int i = asked->prefix_starts[sentence]; i < asked->prefix_starts[sentence + 1]; i++) allowed[asked->prefix[i]] = 1;
+    for (int i = asked->source_starts[sentence]; i < asked->source_starts[sentence + 1]; i++) {
+        const int *row = asked->table + (long)asked->source[i] * asked->deep;
+        for (int d = 0; d < asked->depth; d++) allowed[row[d]] = 1;
+    }
+    allowed[asked->eos] = 1;
+    for (int w = 0; w < vocabulary; w++) count += allowed[w];
+    return count;
+}
+
+/* All words, or those on the shortlist of any sentence and a sample of all that speaks for the rest. Foreign ones count for nothing. */
+static void choose_words(const Model *model, const Questions *asked, Words *words, Arena *arena) {
+    int vocabulary = model->shape.target_words, every = vocabulary / SAMPLE > 1 ? vocabulary / SAMPLE : 1;
+    int sampled = (vocabulary + every - 1) / every, found = 0;
+    *words = (Words){vocabulary, vocabulary, {0}, NULL, NULL, &model->words, {0}};
+    for (int i = 0; i < asked->nevers; i++) words->never[i] = asked->never[i];
+    if (!asked->table) return;
+    unsigned char *allowed = take(arena, (size_t)asked->sentences * vocabulary), *any = take(arena, vocabulary);
+    int *counts = take(arena, sizeof(int) * asked->sentences);
+    words->ids = take(arena, sizeof(int) * (vocabulary + sampled));
+    if (arena->failed) return;
+    memset(any, 0, vocabulary);
+    for (int s = 0; s < asked->sentences; s++) {
+        unsigned char *own = allowed + (long)s * vocabulary;
+        counts[s] = allow(asked, s, own, vocabulary);
+        for (int w = 0; w < vocabulary; w++) any[w] |= own[w];
+    }
+    for (int w = 0; w < vocabulary; w++)
+        if (any[w]) words->ids[found++] = w;
+    for (int i = 0; i < sampled; i++) words->ids[found + i] = i * every;
+    words->choosable = found, words->columns = found + sampled;
+    for (int i = 0; i < asked->nevers; i++) words->never[i] = column_of(words, asked->never[i]);
+    words->speaks_for = numbers(arena, (long)asked->sentences * words->columns);
+    Matrix *narrowed = &words->narrowed;
+    narrowed->depth = model->shape.width, narrowed->columns = words->columns;
+    narrowed->panels = numbers(arena, (long)filled(words->columns, PANEL) * narrowed->depth);
+    narrowed->bias = model->tables[3] ? numbers(arena, filled(words->columns, PANEL)) : NULL;
+    words->matrix = narrowed;
+    if (arena->failed) return;
+    pack(narrowed, model->tables[2], model->tables[3], words->ids);
+    for (int s = 0; s < asked->sentences; s++) {
+        const unsigned char *own = allowed + (long)s * vocabulary;
+        float *speaks_for = words->speaks_for + (long)s * words->columns;
+        int off = 0;
+        for (int i = 0; i < sampled; i++) off += !own[i * every];
+        float others = off ? logf((float)(vocabulary - counts[s]) / off) : -INFINITY;
+        for (int c = 0; c < found; c++) speaks_for[c] = own[words->ids[c]] ? 0.0f : -INFINITY;
+        for (int i = 0; i < sampled; i++) speaks_for[found + i] = own[i * every] ? -INFINITY : others;
+    }
+}
+
 /* Forbid the word that would write a run of `length` for the second time. */
-static void forbid_repeats(const Questions *asked, const Row *row, int written, float *x, int columns, float *most) {
+static void forbid_repeats(const Questions *asked, const Words *words, const Row *row, int written, float *x, int columns, float *most) {
     int length = asked->no_repeat;
     const int *tokens = row->past.tokens, *begun = tokens + written - (length - 1);
     for (int at = 0; at + length <= written; at++)
-        if (!memcmp(tokens + at, begun, sizeof(int) * (length - 1))) forbid(x, columns, column_of(asked, tokens[at + length - 1]), most);
+        if (!memcmp(tokens + at, begun, sizeof(int) * (length - 1))) forbid(x, columns, column_of(words, tokens[at + length - 1]), most);
 }
 
-static void forbid_loops(const Questions *asked, Row *row, int written, float *x, int columns, float *most) {
+static void forbid_loops(const Questions *asked, const Words *words, Row *row, int written, float *x, int columns, float *most) {
     float top = -INFINITY;
     int again[PERIODS], found = 0;
     for (int period = 1; period <= PERIODS; period++)
-        if (row->runs[period - 1] >= asked->loop_runs[period]) again[found++] = column_of(asked, row->past.tokens[written - period]);
+        if (row->runs[period - 1] >= asked->loop_runs[period]) again[found++] = column_of(words, row->past.tokens[written - period]);
     if (!found) return;
     for (int l = 0; l < DEEP; l++) top = most[l] > top ? most[l] : top;
     for (int i = 0; i < found; i++)
@@ -115,19 +183,20 @@ static void forbid_loops(const Questions *asked, Row *row, int written, float *x
 }
 
 /* The likeliest words after a row, at most `count`, with the log-probability of all that is written then, which is more than `least`. */
-static int likeliest(const Questions *asked, Row *row, int number, int written, float *x, int count, float least, Candidate *found) {
-    int sentence = row->past.sentence, columns = filled(asked->columns, DEEP), forced = -1;
+static int likeliest(const Questions *asked, const Words *words, Row *row, int number, int written, float *x, int count, float least,
+                     Candidate *found) {
+    int sentence = row->past.sentence, columns = filled(words->columns, DEEP), forced = -1;
     int prefix = asked->prefix_starts[sentence], prefixed = asked->prefix_starts[sentence + 1] - prefix;
     float most[DEEP], top = -INFINITY, sum, best[DEEP], others = 0, forced_logit = 0;
-    float apart[8]; /* logits of what is never chosen, which has its share all the same */
+    float apart[NEVERS]; /* logits of what is never chosen, which has its share all the same */
     int places[DEEP];
-    if (asked->speaks_for) {
-        const float *counts = asked->speaks_for + (long)sentence * asked->columns;
-        for (int c = 0; c < asked->columns; c++) x[c] += counts[c];
+    if (words->speaks_for) {
+        const float *counts = words->speaks_for + (long)sentence * words->columns;
+        for (int c = 0; c < words->columns; c++) x[c] += counts[c];
     }
-    for (int c = asked->columns; c < columns; c++) x[c] = -INFINITY;
-    if (written < prefixed) forced = asked->prefix[prefix + written], forced_logit = x[column_of(asked, forced)];
-    for (int i = 0; i < asked->nevers; i++) apart[i] = x[asked->never[i]], x[asked->never[i]] = -INFINITY;
+    for (int c = words->columns; c < columns; c++) x[c] = -INFINITY;
+    if (written < prefixed) forced = asked->prefix[prefix + written], forced_logit = x[column_of(words, forced)];
+    for (int i = 0; i < asked->nevers; i++) apart[i] = x[words->never[i]], x[words->never[i]] = -INFINITY;
     line_up(x, columns, most);
     for (int l = 0; l < DEEP; l++) top = most[l] > top ? most[l] : top;
     for (int i = 0; i < asked->nevers; i++) top = apart[i] > top ? apart[i] : top;
@@ -139,22 +208,22 @@ static int likeliest(const Questions *asked, Row *row, int number, int written, 
         *found = (Candidate){row->total + (own > HARDLY ? own : HARDLY), number, forced};
         return 1;
     }
-    if (asked->choosable < asked->columns) {
-        for (int c = asked->choosable; c < asked->columns; c++) x[c] = -INFINITY;
+    if (words->choosable < words->columns) {
+        for (int c = words->choosable; c < words->columns; c++) x[c] = -INFINITY;
         line_up(x, columns, most);
     }
-    if (asked->no_repeat && written >= asked->no_repeat) forbid_repeats(asked, row, written, x, columns, most);
-    if (asked->guarded[sentence]) forbid_loops(asked, row, written, x, columns, most);
+    if (asked->no_repeat && written >= asked->no_repeat) forbid_repeats(asked, words, row, written, x, columns, most);
+    if (asked->guarded[sentence]) forbid_loops(asked, words, row, written, x, columns, most);
     int held;
     if (written >= asked->caps[sentence]) {
-        int eos = column_of(asked, asked->eos);
+        int eos = column_of(words, asked->eos);
         largest(x, columns, most, 1, -INFINITY, best, places);
         row->cut = x[eos] < best[0];
         best[0] = x[eos], places[0] = eos, held = best[0] > -INFINITY;
     } else
         held = largest(x, columns, most, count, least - row->total + all, best, places);
     for (int i = 0; i < held; i++)
-        found[i] = (Candidate){row->total + (best[i] - all), number, asked->ids ? asked->ids[places[i]] : places[i]};
+        found[i] = (Candidate){row->total + (best[i] - all), number, words->ids ? words->ids[places[i]] : places[i]};
     return held;
 }
 
@@ -239,23 +308,17 @@ static Row *room_for(Arena *arena, int rows, int longest) {
 static void search(const Model *model, const Questions *asked, Answers *answers, const volatile int *stop, Arena *arena) {
     Sources sources = {asked->source, asked->source_starts, asked->sentences, NULL};
     int most = asked->sentences * asked->beam, each = asked->beam > 1 ? 2 * asked->beam : 1, count = asked->sentences;
-    long columns = filled(filled(asked->columns, PANEL), DEEP);
-    Matrix narrowed = {model->shape.width, asked->columns, NULL, NULL};
-    const Matrix *words = &model->words;
+    Words words;
     Desk desk;
+    choose_words(model, asked, &words, arena);
+    long columns = filled(words.columns, DEEP);
     read_sources(model, &sources, arena);
     set_up(model, &sources, &desk, most, asked->longest, columns, arena);
     Row *rows = room_for(arena, most, asked->longest), *next = room_for(arena, most, asked->longest);
     const Past **pasts = take(arena, sizeof(Past *) * most);
     int *last = take(arena, sizeof(int) * most);
     Candidate *found = take(arena, sizeof(Candidate) * 2 * each);
-    if (asked->ids) {
-        narrowed.panels = numbers(arena, (long)filled(asked->columns, PANEL) * narrowed.depth);
-        narrowed.bias = model->tables[3] ? numbers(arena, filled(asked->columns, PANEL)) : NULL;
-        words = &narrowed;
-    }
     if (arena->failed) return;
-    if (asked->ids) pack(&narrowed, model->tables[2], model->tables[3], asked->ids);
     for (int s = 0; s < count; s++) rows[s].past.sentence = s;
     for (int written = 0; count; written++) {
         if (stop && *stop) { /* out of time: what is being written counts as it stands */
@@ -263,14 +326,14 @@ static void search(const Model *model, const Questions *asked, Answers *answers,
             return;
         }
         for (int r = 0; r < count; r++) pasts[r] = &rows[r].past, last[r] = written ? rows[r].past.tokens[written - 1] : asked->bos;
-        step(model, &sources, words, &desk, pasts, last, count, written, columns, arena);
+        step(model, &sources, words.matrix, &desk, pasts, last, count, written, columns, arena);
         if (arena->failed) return;
         int on = 0;
         for (int begin = 0, end; begin < count; begin = end) {
             int seen = 0;
             for (end = begin; end < count && rows[end].past.sentence == rows[begin].past.sentence; end++) {
                 float least = seen == each ? found[each - 1].total : -INFINITY;
-                seen += likeliest(asked, &rows[end], end, written, desk.logits + end * columns, each, least, found + seen);
+                seen += likeliest(asked, &words, &rows[end], end, written, desk.logits + end * columns, each, least, found + seen);
                 qsort(found, seen, sizeof(Candidate), better);
                 seen = seen < each ? seen : each;
             }
