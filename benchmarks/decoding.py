@@ -11,7 +11,7 @@ import itertools
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import sentencepiece
 from sacrebleu.metrics import BLEU
@@ -169,9 +169,10 @@ def usual_length(bench: Bench, model: Model) -> int:
 
 
 def engines() -> tuple[str, ...]:
-    """Kente's engines besides the one it takes by itself, where this Kente has several."""
-    field = DecodeConfig.__dataclass_fields__.get("engine")
-    return ("torch", "ctranslate2") if field else ()
+    """Kente's engines besides the one it takes by itself."""
+    auto, *others = get_args(get_type_hints(DecodeConfig)["engine"])
+    assert auto == "auto"
+    return tuple(others)
 
 
 def kente_rows(common: dict[str, Any]) -> list[Variant]:
