@@ -552,7 +552,7 @@ def test_it_races_and_wins_where_it_is_fastest(
     translator = api.load(run, beam=1, threads=2, shortlist=0, reporter=listener)
     translator.translate(lines[:20])
     assert listener.said == [
-        "measuring engines, once for this run and machine (many sentences, beam 1)",
+        "measuring engines, once for this run and machine (many sentences, beam 1, native too)",
         "translating with native: 7 sentences/s when measured here (CTranslate2: 6)",
     ]
     assert translator.engine.name == "native"
@@ -562,7 +562,7 @@ def test_it_races_and_wins_where_it_is_fastest(
     monkeypatch.setattr("kente.api.loading.offered_shortlist", lambda *_: None)  # as with shortlist=0
     assert engine_of(Run.open(run), threads=2) == (
         "native",
-        "many sentences, beam 1: native: 7 sentences/s when measured here (CTranslate2: 6)",
+        "many sentences, beam 1, native too: native: 7 sentences/s when measured here (CTranslate2: 6)",
     )
 
 

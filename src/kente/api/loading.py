@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from kente.data.shortlist import Shortlist
     from kente.decode.torch_engine import TorchEngine
 
-GREEDY, IN_A_BEAM = 50, 100
-"""Candidates for each source word where an engine decides about a shortlist by itself: on Multi30k, without a beam, 20 change one answer in thirty,
-50 one in a hundred, and neither is slower; in a beam 50 change one in six, 100 one in twelve (docs/decisions/004)."""
+OFFERED = 100
+"""Candidates for each source word where an engine decides about a shortlist by itself: with 50 one answer in six becomes another, with 100 one in eight to
+twelve (docs/decisions/004), and the search is hardly slower."""
 WITHOUT_TORCH = (
     "this needs torch, which is not installed here: without it Transformers are translated with, and neither drawn from at random nor "
     "looked into; `pip install torch` adds it"
@@ -91,7 +91,7 @@ def shortlist_of(
 def offered_shortlist(run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Shortlist | None:
     """The words that an engine may weigh if it likes: where that is left to it, and training has left a shortlist."""
     there = decode.shortlist < 0 and run.has_shortlist
-    return run.shortlist(tokenizers).first(GREEDY if decode.beam == 1 else IN_A_BEAM) if there else None
+    return run.shortlist(tokenizers).first(OFFERED) if there else None
 
 
 def _engine(

@@ -60,15 +60,18 @@ Pair = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class Work:
-    """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch may be it, or a shortlist help."""
+    """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch or the compiled search may be it, or a
+    shortlist help."""
 
     many: bool
     beam: int
     torch: bool = False
     shortlist: bool = False
+    native: bool = False
 
     def __str__(self) -> str:
-        more = (", torch too" if self.torch else "") + (", shortlist too" if self.shortlist else "")
+        joining = {"native": self.native, "torch": self.torch, "shortlist": self.shortlist}
+        more = "".join(f", {name} too" for name, joins in joining.items() if joins)
         return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{more}"
 
 
@@ -188,7 +191,7 @@ class Fastest:
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
-        work = Work(many, rows_for(config, n_best), torch, shortlist)
+        work = Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
         if work not in self._engines:
             choice = self._remembered(work)
             if choice is None or (choice.engine == "native" and self._compiled() is None):
