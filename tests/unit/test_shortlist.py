@@ -117,6 +117,15 @@ def test_a_batch_may_use_what_its_words_may_become_and_no_more() -> None:
     assert [np.flatnonzero(row).tolist() for row in both] == [[2, EOS, 5, 7, 9], [2, EOS, 6, 7, 8, 9]]
 
 
+def test_more_of_the_frequent_words_may_be_had(tmp_path: Path) -> None:
+    pairs = [([4], [9]), ([4], [9, 7]), ([5], [7, 9, 11])]
+    found = learn(store_of(pairs), joint=False, depth=2, frequent=1)
+    assert found.seen.tolist() == [9, 7, 11] and found.always.tolist() == [0, 1, 2, 3, 9]
+    assert found.first(1, frequent=2).always.tolist() == [0, 1, 2, 3, 7, 9]
+    found.save(tmp_path / "list", "words")
+    assert Shortlist.load(tmp_path / "list", "words").seen.tolist() == [9, 7, 11]
+
+
 def test_a_sample_holds_every_source_word_often_enough() -> None:
     """Rare words stand in 3 of 2,000 pairs; a random tenth of the pairs would lose most of them."""
     pairs = [([4, 5, 6, 7], [4, 5, 6, 7]) for _ in range(2000)]

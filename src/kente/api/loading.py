@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 OFFERED = 100
 """Candidates for each source word where an engine decides about a shortlist by itself: with 50 one answer in six becomes another, with 100 one in eight to
-twelve (docs/decisions/004), and the search is hardly slower."""
+twelve (docs/decisions/004)."""
+OFFERED_NATIVE = (50, 3000)
+"""The same for the compiled search, and frequent words for every sentence, which cost it little and leave nearly all answers as they were
+(docs/decisions/016)."""
 WITHOUT_TORCH = (
     "this needs torch, which is not installed here: without it Transformers are translated with, and neither drawn from at random nor "
     "looked into; `pip install torch` adds it"
@@ -114,6 +117,10 @@ def _engine(
         network = Network(folders.config, run.arrays(folders.checkpoint))
         return NativeEngine(network, threads, fast, in_torch, folders.shortlist if decode.shortlist > 0 else None)
 
+    def wide() -> Shortlist | None:
+        offered = decode.shortlist < 0 and folders.shortlist is not None
+        return run.shortlist(folders.tokenizers).first(*OFFERED_NATIVE) if offered else folders.shortlist
+
     if why_native is None and (decode.engine == "native" or (decode.engine == "auto" and fast is None)):
         try:
             return native()
@@ -129,6 +136,7 @@ def _engine(
             threads,
             consider_torch=auto and has_torch(),
             native=native if auto and why_native is None else None,
+            native_shortlist=wide,
             shortlists=(False, True) if there and decode.shortlist < 0 else (there,),
             reporter=reporter,
         )

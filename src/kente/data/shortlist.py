@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ FORMAT = "1"
 DEPTH = 100
 """Candidates kept for each source word; fewer may be used."""
 FREQUENT = 100
-"""The most frequent target words, which every sentence may use."""
+"""The most frequent target words, which every sentence may use; an engine for which more of them cost little may ask for more."""
 ROUNDS = 4
 """Of expectation and maximisation; many more let rare source words claim whatever stands beside them."""
 PLACES = 8_000_000
@@ -50,10 +50,14 @@ class Shortlist:
     always: Ids  # target ids that every sentence may use
     table: NDArray[np.int32]  # (source vocabulary, candidates), filled up with EOS
     vocabulary: int  # target ids there are
+    seen: Ids = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # target ids of the corpus, the most frequent first
 
-    def first(self, count: int) -> Shortlist:
-        """Only the `count` likeliest of each source word."""
-        return replace(self, table=self.table[:, :count])
+    def first(self, count: int, frequent: int = 0) -> Shortlist:
+        """Only the `count` likeliest of each source word, and for every sentence the `frequent` most frequent ones too."""
+        always = np.union1d(self.always, self.seen[:frequent])
+        return replace(self, table=self.table[:, :count], always=always)
 
     def candidates(self, source_id: int) -> Ids:
         """What one source word may become, likeliest first."""
@@ -78,11 +82,15 @@ class Shortlist:
     @functools.cached_property
     def sha256(self) -> str:
         """Stands for all that is in it."""
-        return _sha256({"always": self.always, "table": np.ascontiguousarray(self.table)}, {})
+        return _sha256(self._arrays, {})
+
+    @property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"always": self.always, "table": np.ascontiguousarray(self.table), "seen": self.seen}
 
     def save(self, path: Path, tokenizer_sha256: str) -> None:
         """Write the list, bound to the tokenizer whose ids it speaks of."""
-        arrays: dict[str, NDArray[Any]] = {"always": self.always, "table": np.ascontiguousarray(self.table)}
+        arrays = self._arrays
         about = {"format": FORMAT, "tokenizer_sha256": tokenizer_sha256, "vocabulary": str(self.vocabulary)}
         about["sha256"] = _sha256(arrays, about)
         replace_file(path, save(arrays, about))
@@ -92,14 +100,15 @@ class Shortlist:
         """Read a list; refused when it is damaged or speaks of another tokenizer's ids. It can always be learnt again."""
         try:
             with safe_open(path, framework="numpy") as file:
-                about, arrays = file.metadata() or {}, {name: file.get_tensor(name) for name in ("always", "table")}
+                about, arrays = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
             raise RunError(f"cannot read {path}: {error}") from error
         if about.pop("sha256", "") != _sha256(arrays, about) or about["format"] != FORMAT:
             raise RunError(f"{path} is damaged, or from another version of kente")
         if about["tokenizer_sha256"] != tokenizer_sha256:
             raise RunError(f"{path} speaks of another tokenizer's ids than those in use")
-        return cls(arrays["always"], arrays["table"], int(about["vocabulary"]))
+        seen = arrays.get("seen", np.zeros(0, np.int64))  # older lists do not tell
+        return cls(arrays["always"], arrays["table"], int(about["vocabulary"]), seen)
 
 
 def _sha256(arrays: dict[str, NDArray[Any]], about: dict[str, str]) -> str:
@@ -126,8 +135,8 @@ def learn(
     if joint:
         _first_itself(table)
     counts = np.bincount(store.sides[1].ids[:: max(1, len(store.sides[1].ids) // 10_000_000)], minlength=sizes[1])
-    common = np.argsort(-counts, kind="stable")[:frequent]
-    return Shortlist(np.union1d(common, np.arange(len(SPECIALS))), table, sizes[1])
+    seen = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    return Shortlist(np.union1d(seen[:frequent], np.arange(len(SPECIALS))), table, sizes[1], seen)
 
 
 def _first_itself(table: NDArray[np.int32]) -> None:

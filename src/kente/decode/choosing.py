@@ -20,6 +20,7 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kente.config import DecodeConfig
+from kente.data.shortlist import Shortlist
 from kente.data.store import Store
 from kente.decode.answers import Hypothesis, most_tokens
 from kente.decode.conversion import Numbers
@@ -50,7 +51,7 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-RACE = 3
+RACE = 4
 """Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
@@ -116,7 +117,7 @@ class Fastest:
     """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, the compiled search, or torch.
 
     `threads` are to be used in all. `native` makes the compiled search where it may race; where it does, or without `consider_torch`, torch
-    does not. `shortlists` are the ways of weighing words that race: with the model's shortlist, without, or both.
+    does not. `shortlists` are the ways of weighing words that race: with the model's shortlist (`native_shortlist` for the compiled search), without, or both.
     """
 
     def __init__(
@@ -127,11 +128,13 @@ class Fastest:
         *,
         consider_torch: bool = True,
         native: Callable[[], NativeEngine] | None = None,
+        native_shortlist: Callable[[], Shortlist | None] = lambda: None,
         shortlists: Sequence[bool] = (False,),
         reporter: Reporter = SILENT,
     ) -> None:
         self.engine, self.folders, self.threads, self.reporter = engine, folders, threads, reporter
-        self.consider_torch, self.native, self.shortlists = consider_torch, native, shortlists
+        self.consider_torch, self.shortlists = consider_torch, shortlists
+        self.native, self.native_shortlist = native, native_shortlist
         self._engines: dict[Work, Engine] = {}
         self._said: set[str] = set()
         self.name = engine.name
@@ -209,9 +212,11 @@ class Fastest:
         """An engine with the shortlist or without."""
         if name == "ctranslate2":
             return self.engine.with_layout(Layout("float32", self.threads, shortlist=shortlist))
-        other = self.in_torch() if name == "torch" else self._compiled()
-        assert other is not None
-        return other.with_shortlist(self.folders.shortlist if shortlist else None)
+        if name == "torch":
+            return self.in_torch().with_shortlist(self.folders.shortlist if shortlist else None)
+        native = self._compiled()
+        assert native is not None
+        return native.with_shortlist(self.native_shortlist() if shortlist else None)
 
     # ------------------------------------------------------------ remembering
 
