@@ -67,6 +67,14 @@ static void give_back(Arena *arena) {
     if (arena->first) arena->first->used = 0;
 }
 
+#define MOST_KEPT ((size_t)64 << 20) /* bytes of an arena that is kept for the next search: what a long text needed is given back */
+
+static size_t size_of(const Arena *arena) {
+    size_t bytes = 0;
+    for (const Block *block = arena->first; block; block = block->next) bytes += block->size;
+    return bytes;
+}
+
 static void release(Arena *arena) {
     for (Block *block = arena->first, *next; block; block = next) next = block->next, free(block);
     arena->first = arena->current = NULL;

@@ -217,8 +217,7 @@ static int likeliest(const Questions *asked, const Words *words, Row *row, int n
     int held;
     if (written >= asked->caps[sentence]) {
         int eos = column_of(words, asked->eos);
-        largest(x, columns, most, 1, -INFINITY, best, places);
-        row->cut = x[eos] < best[0];
+        row->cut = largest(x, columns, most, 1, x[eos], best, places) > 0; /* something is likelier than the end */
         best[0] = x[eos], places[0] = eos, held = best[0] > -INFINITY;
     } else
         held = largest(x, columns, most, count, least - row->total + all, best, places);
@@ -428,7 +427,7 @@ int kente_search(Model *model, const Questions *asked, Answers *answers, const v
     for (long i = 0; i < (long)asked->sentences * asked->keep; i++) answers->lengths[i] = -1;
     search(model, asked, answers, stop, arena);
     int failed = arena->failed;
-    if (failed) release(arena);
+    if (failed || size_of(arena) > MOST_KEPT) release(arena);
     arena->failed = 0;
     give_back(arena);
     for (int i = 0; i < ARENAS && arena; i++) {
