@@ -230,6 +230,23 @@ def test_what_it_cannot_do_is_done_in_torch(config: DecodeConfig, why: str) -> N
     assert engine.search(questions, config) == in_torch.search(questions, config)
 
 
+def test_texts_longer_than_its_table_of_positions_are_left_to_torch() -> None:
+    model = random_model(TINY, seed=2)
+    in_torch = TorchEngine(model)
+    engine = compiled(model, in_torch=lambda: in_torch)
+    for question in (Question([5] * 128, 10), Question([5, 6], 128), Question([5, 6], 3, [7] * 128)):
+        assert engine.search([question], GREEDY) == in_torch.search([question], GREEDY)
+
+
+def test_learned_positions_may_be_fewer_than_the_words_of_a_text() -> None:
+    model = random_model(replace(TINY, positions="learned"), seed=2)
+    arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    short = {n: a[:9].copy() if "positions" in n else a for n, a in arrays.items()}
+    shared = {n: np.pad(a, ((0, 119), (0, 0)), "edge") if "positions" in n else a for n, a in short.items()}
+    engines = [NativeEngine(Network(model.config, some), 1, None, unasked) for some in (short, shared)]
+    assert engines[0].search(sentences(10), GREEDY) == engines[1].search(sentences(10), GREEDY)
+
+
 def test_answers_are_read_again_by_whoever_is_beside_it() -> None:
     model, questions, answers = random_model(TINY, seed=2), sentences(3), [[5, 6], [], [7, 8, 9]]
     in_torch = TorchEngine(model)

@@ -171,16 +171,20 @@ def _fill_norm(norm: Any, name: str, left: Weights) -> None:
 
 def _fill_positions(stack: Any, side: str, config: TransformerConfig, left: Weights) -> None:
     """Positions that are added to the words."""
-    match config.positions:
-        case "sinusoid" | "sinusoid-halves" | "sinusoid-fairseq":
-            stack.position_encodings.encodings = SINUSOIDS[config.positions](config.max_length, config.width)
-        case "learned":
-            name = "source" if side == "encoder" else "target"
-            table = left.take(f"{name}_positions.vectors.weight")
-            beyond = max(
-                0, config.max_length - len(table)
-            )  # where all places share the last vector, as in nn.positions
-            stack.position_encodings.encodings = np.pad(table, ((0, beyond), (0, 0)), "edge")
+    table = position_table(config, "source" if side == "encoder" else "target", left)
+    if table is not None:
+        stack.position_encodings.encodings = table
+
+
+def position_table(config: TransformerConfig, side: str, left: Weights) -> Array | None:
+    """(max_length, width) what is added to the words of one side at each place; None for positions that act elsewhere."""
+    if config.positions in SINUSOIDS:
+        return SINUSOIDS[config.positions](config.max_length, config.width)
+    if config.positions != "learned":
+        return None
+    table = left.take(f"{side}_positions.vectors.weight")
+    beyond = max(0, config.max_length - len(table))  # where all places share the last vector, as in nn.positions
+    return np.pad(table, ((0, beyond), (0, 0)), "edge")
 
 
 def _fill_distances(attention: Any, side: str, layer: int, config: TransformerConfig, left: Weights) -> None:

@@ -18,7 +18,7 @@ from kente.config import DecodeConfig, ModelConfig, TransformerConfig
 from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import BOS, EOS, PAD, UNK
 from kente.decode.answers import CUT, LATE, LOOP_RUNS, LOOPED, Hypothesis, end_of_loop, no_answer, too_late
-from kente.decode.conversion import EPSILONS, SINUSOIDS
+from kente.decode.conversion import EPSILONS, SINUSOIDS, position_table
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.native import Answers, Questions, Shape, library
 from kente.decode.weights import Array, Weights
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu-tanh": 2, "silu": 3, "swiglu": 3}
 """As native/network.h numbers them."""
-PLACED = ("sinusoid", "sinusoid-halves", "sinusoid-fairseq", "learned", "none")
+PLACED = (*SINUSOIDS, "learned", "none")
 HEAD = 16
 """Sizes of heads are multiples of the numbers that processors work on at once."""
 WIDEST = 64
@@ -81,6 +81,8 @@ class Network:
             epsilon=config.norm_epsilon or EPSILONS[config.norm],
             scale=config.width**0.5 if config.scaled else 1.0,
         )
+        self.longest = config.max_length
+        tensors = [None if tensor is None else np.ascontiguousarray(tensor, dtype=np.float32) for tensor in tensors]
         pointers = (ctypes.c_void_p * len(tensors))(*(None if t is None else t.ctypes.data for t in tensors))
         self._model = self._library.kente_model(ctypes.byref(shape), pointers)
         if not self._model:
@@ -121,7 +123,7 @@ def _tensors(config: TransformerConfig, left: Weights) -> list[Array | None]:
     pre = config.norm_place == "pre"
     found: list[Array | None] = [*left.tables(config.tie)]
     found.append(left.output_bias(config.tie) if config.output_bias else None)
-    found += [_positions(config, side, left) for side in ("source", "target")]
+    found += [position_table(config, side, left) for side in ("source", "target")]
     found += [tensor for side in ("encoder", "decoder") for tensor in (norm(f"{side}.norm") if pre else [None, None])]
     for number in range(config.encoder_layers):
         found += layer(f"encoder.layers.{number}", cross=False)
@@ -129,14 +131,6 @@ def _tensors(config: TransformerConfig, left: Weights) -> list[Array | None]:
         found += layer(f"decoder.layers.{number}", cross=True)
     left.require_all_taken()
     return found
-
-
-def _positions(config: TransformerConfig, side: str, left: Weights) -> Array | None:
-    if config.positions == "none":
-        return None
-    if config.positions == "learned":
-        return left.take(f"{side}_positions.vectors.weight")
-    return np.ascontiguousarray(SINUSOIDS[config.positions](config.max_length, config.width), dtype=np.float32)
 
 
 class NativeEngine:
@@ -183,7 +177,8 @@ class NativeEngine:
         self, questions: Sequence[Question], config: DecodeConfig, *, n_best: int = 1, deadline: Deadline | None = None
     ) -> list[list[Hypothesis]]:
         """Answers to the questions; late, as far as they have come."""
-        if self.cannot(config, n_best) is not None:
+        places = max((max(len(q.source), q.cap, len(q.prefix)) + 1 for q in questions), default=0)
+        if self.cannot(config, n_best) is not None or places > self.network.longest:
             return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
         answers = [[too_late()] for _ in questions]
         stop = ctypes.c_int(0)
