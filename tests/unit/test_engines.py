@@ -527,7 +527,7 @@ def test_what_only_torch_can_do_is_said_to_be_done_in_torch(run: Path, lines: li
 @pytest.fixture
 def compiler(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC")
-    if native.has_compiler() is not None:
+    if native.why_no_compiler() is not None:
         pytest.skip(native.NO_COMPILER)
 
 

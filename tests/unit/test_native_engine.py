@@ -27,7 +27,7 @@ from kente.decode.native_engine import NativeEngine, Network, obstacle
 from kente.decode.torch_engine import TorchEngine
 from kente.models.build import build
 
-pytestmark = pytest.mark.skipif(native.has_compiler() is not None, reason=native.NO_COMPILER)
+pytestmark = pytest.mark.skipif(native.why_no_compiler() is not None, reason=native.NO_COMPILER)
 
 UNK, BOS, EOS = 1, 2, 3
 VOCABULARY = 150
@@ -334,7 +334,7 @@ def test_it_is_compiled_once_and_kept_in_the_cache(fresh: Path) -> None:
 
 def test_without_a_compiler_that_is_said(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    assert native.has_compiler() == native.NO_COMPILER
+    assert native.why_no_compiler() == native.NO_COMPILER
     with pytest.raises(native.NativeMissing, match="no C compiler here"):
         native.library()
 

@@ -17,7 +17,7 @@ from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.native import NativeMissing, has_compiler
+from kente.decode.native import NativeMissing, why_no_compiler
 from kente.decode.native_engine import NativeEngine, Network
 from kente.decode.native_engine import obstacle as native_obstacle
 from kente.decode.translator import Translator
@@ -187,7 +187,7 @@ def _why_not(run: Run, device: str) -> str | None:
 
 def _why_not_native(run: Run, device: str) -> str | None:
     """What keeps the compiled search from this run on this machine, as far as that can be said before it is compiled."""
-    return native_obstacle(run.config.model) or _elsewhere(device) or has_compiler()
+    return native_obstacle(run.config.model) or _elsewhere(device) or why_no_compiler()
 
 
 def _elsewhere(device: str) -> str | None:

@@ -107,7 +107,7 @@ def _loaded(path: Path) -> ctypes.CDLL | None:
         return None
 
 
-def has_compiler() -> str | None:
+def why_no_compiler() -> str | None:
     """None where there is a compiler; otherwise what to say."""
     return NO_COMPILER if _compiler() is None else None
 
