@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -27,6 +28,9 @@ from kente.config import DecodeConfig
 
 SHAPE = SHAPES["tiny"]
 BEAMS = {"greedy": 1, "beam 5": 5}
+"""How everyone searches; each engine weighs lengths in a beam by its own rule."""
+ONE_RULE = "beam 5, no length penalty"
+"""The same beam where the likeliest answer wins, whatever its length: one rule for all, so that answers can be told apart by the engine alone."""
 TYPES = ("float32", "int8")
 MODEL_MINUTES, QUICK_MODEL_MINUTES = 10.0, 0.5
 SENTENCE = "a man in a blue shirt is standing on a ladder cleaning a window ."
@@ -131,6 +135,9 @@ def measure(bench: Bench, model_minutes: float | None = None) -> None:
     for name, beam in BEAMS.items():
         rows = throughput_rows(bench, model, name, beam)
         bench.measure(Table(f"decoding {name}", rows, bench.rounds, finish=finish(scorer)))
+    if not bench.quick:
+        rows = one_rule_rows(throughput_rows(bench, model, "beam 5", BEAMS["beam 5"]))
+        bench.measure(Table(f"decoding {ONE_RULE}", rows, bench.rounds, finish=finish(scorer)))
     for name, beam in itertools.islice(BEAMS.items(), 1 if bench.quick else None):
         rows = latency_rows(bench, model, beam)
         bench.measure(Table(f"latency {name}", rows, bench.rounds, finish=scorer))
@@ -199,6 +206,12 @@ def throughput_rows(bench: Bench, model: Model, name: str, beam: int) -> tuple[V
         if mode is not None:
             rows.append(Variant(f"CTranslate2 {kind}", "ctranslate2", ctranslate2 | {"mode": mode}))
     return tuple(rows)
+
+
+def one_rule_rows(rows: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """The rows that can be given a length penalty, all with none."""
+    able = [row for row in rows if row.peer != "plain" and "forced_tokens" not in row.job]
+    return tuple(replace(row, job=row.job | {"length_penalty": 0.0}) for row in able)
 
 
 def best_mode(bench: Bench, table: str, kind: str, job: dict[str, Any]) -> dict[str, Any] | None:

@@ -308,7 +308,9 @@ def sections(results: Results, corpus: Corpus | None) -> dict[str, str]:
     return {
         "machine": machine(results),
         "training": "\n".join(filter(None, (training_table(results, name, flop[name], tokens) for name in flop))),
-        "decoding": "\n".join(filter(None, (decoding_table(results, name) for name in decoding.BEAMS))),
+        "decoding": "\n".join(
+            filter(None, (decoding_table(results, name) for name in (*decoding.BEAMS, decoding.ONE_RULE)))
+        ),
         "latency": latency_table(results),
         "quality": quality_table(results),
         "growth": growth_table(results, corpus),

@@ -1,6 +1,6 @@
 """What a number of updates buys on Multi30k, one thing changed at a time: the trials behind docs/speedrun.md.
 
-    python -m benchmarks.speedrun [--only lion,adamw] [--seeds 1,2,3] [--updates 800] [--jobs 2]     trains what is missing
+    python -m benchmarks.speedrun [--only lion adamw] [--seeds 1,2,3] [--updates 800] [--jobs 2]     trains what is missing
     python -m benchmarks.speedrun --table                                                            what was found, as Markdown
 
 Minutes are noisy on a shared machine, updates are not: each trial is one process with one thread, and lands (its rate falls to nothing, its
@@ -63,6 +63,14 @@ TRIALS: dict[str, Trial] = {
     "cosine": Trial("schedule", ("optimiser.schedule=cosine",)),
     "flat, then down (wsd)": Trial("schedule", ("optimiser.schedule=wsd",)),
     "inverse square root": Trial("schedule", ("optimiser.schedule=inverse-sqrt",)),
+    "inverse square root that lands": Trial("schedule", ("optimiser.schedule=inverse-sqrt",), "landing"),
+    "inverse square root that lands, 12e-3": Trial(
+        "schedule", ("optimiser.schedule=inverse-sqrt",), "landing", peak=12e-3
+    ),
+    "linear, down to a seventh": Trial("schedule", ("optimiser.final_rate=0.15",)),
+    "linear, down to a third": Trial("schedule", ("optimiser.final_rate=0.3",)),
+    "linear, 4e-3": Trial("schedule", peak=4e-3),
+    "linear, 5.6e-3": Trial("schedule", peak=5.6e-3),
     "batches of 512, twice the updates": Trial("batches", batch=512),
     "batches of 2,048, half the updates": Trial("batches", batch=2048),
     "batches of 512, then of 1,536": Trial("batches", outside="ramp"),
@@ -118,6 +126,8 @@ def install(outside: str, updates: int) -> None:
 
     if outside == "ramp":
         _install_ramp(updates)
+    elif outside == "landing":
+        _install_landing()
     elif outside:
         trainer.Optimiser = Other  # type: ignore[misc, attr-defined]
 
@@ -157,6 +167,18 @@ OTHERS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "schedule-free": (_beginnings, _schedule_free),
     "adafactor": (lambda p: None, lambda *_: None),
 }
+
+
+def _install_landing() -> None:
+    """Whatever the schedule, times a line that comes down to nothing with the last update."""
+    from kente.train import trainer
+
+    planned = trainer.rate_at  # type: ignore[attr-defined]
+
+    def landing(config: Any, step: int, progress: float, width: int) -> float:
+        return float(planned(config, step, progress, width)) * (1 - progress)
+
+    trainer.rate_at = landing  # type: ignore[attr-defined]
 
 
 def _install_ramp(updates: int) -> None:
@@ -249,7 +271,7 @@ def table(updates: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="trials, by a part of their names, with commas")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="trials, by a part of their names")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--updates", type=int, default=800, help="of batches of 1,024 target tokens")
     parser.add_argument("--jobs", type=int, default=2, help="trials side by side, a thread each")
@@ -259,8 +281,7 @@ def main() -> int:
     if given.one:
         print(json.dumps(run(given.one[0], int(given.one[1]), given.updates)))
         return 0
-    wanted = [part.strip().lower() for part in given.only.split(",") if part.strip()]
-    names = [name for name in TRIALS if not wanted or any(part in name.lower() for part in wanted)]
+    names = [name for name in TRIALS if not given.only or any(part.lower() in name.lower() for part in given.only)]
     done = {(r["trial"], r["seed"], r["updates"]) for r in known()}
     work = [
         (name, seed)

@@ -107,6 +107,11 @@ def quantile(values: Iterable[float], share: float) -> float:
     return statistics.quantiles(ranked, n=100, method="inclusive")[round(100 * share) - 1]
 
 
+def length_rule(job: Job) -> dict[str, float]:
+    """The length penalty to search with, under the name that all engines have for it; nothing where each keeps its own."""
+    return {name: job[name] for name in ("length_penalty",) if name in job}
+
+
 def in_length_order(
     lines: Sequence[list[int]], rows: int, work: Callable[[list[list[int]]], list[list[int]]]
 ) -> list[list[int]]:

@@ -84,6 +84,7 @@ class Engine:
             "beam_size": job["beam"],
             "max_batch_size": batch,
             "batch_type": batch_type,
+            **adapter.length_rule(job),
         }
 
     def translate(self, lines: list[str]) -> list[str]:

@@ -173,6 +173,7 @@ class Engine:
         torch.set_num_threads(job["threads"])
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=job["pieces"])
         self.beam, self.forced = job["beam"], job.get("forced_tokens")
+        self.length_rule = adapter.length_rule(job)
         if self.forced:
             self.model: Any = marian(job, dropout=0.0).eval()
         else:
@@ -186,7 +187,12 @@ class Engine:
         else:
             limits = {"max_new_tokens": 2 * source.shape[1] + 10}
         answers = self.model.generate(
-            input_ids=source, attention_mask=source != PAD, num_beams=self.beam, do_sample=False, **limits
+            input_ids=source,
+            attention_mask=source != PAD,
+            num_beams=self.beam,
+            do_sample=False,
+            **limits,
+            **self.length_rule,
         )
         return [[i for i in row if i not in (PAD, BOS, EOS)] for row in answers[:, 1:].tolist()]
 

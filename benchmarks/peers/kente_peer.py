@@ -127,7 +127,7 @@ def fit(job: Job) -> Result:
 
 
 def translate(job: Job) -> Result:
-    translator = kente.load(job["run"], threads=job["threads"], **job.get("options", {}))
+    translator = kente.load(job["run"], threads=job["threads"], **job.get("options", {}), **adapter.length_rule(job))
     result = adapter.timed_translation(
         job, lambda lines: [answer.text for answer in translator.translate(lines, beam=job["beam"])]
     )

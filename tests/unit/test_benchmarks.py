@@ -254,6 +254,20 @@ def test_translations_keep_their_order_and_latencies_their_number(corpus, traine
     assert waited["texts"] == theirs["texts"]
 
 
+def test_one_length_rule_goes_to_every_engine_that_can_be_given_one():
+    jobs = {
+        "kente": {"beam": 5},
+        "plain": {"beam": 5},
+        "huggingface": {"forced_tokens": 15},
+        "ctranslate2": {"beam": 5},
+    }
+    rows = tuple(Variant(peer, peer, job) for peer, job in jobs.items())
+    alike = decoding.one_rule_rows(rows)
+    assert [row.peer for row in alike] == ["kente", "ctranslate2"]
+    assert all(adapter.length_rule(row.job) == {"length_penalty": 0.0} for row in alike)
+    assert not any(adapter.length_rule(row.job) for row in rows)
+
+
 def test_quality_is_looked_at_when_its_minutes_are_over(corpus):
     points = plain.quality(job(corpus, minutes=[0.001, 0.004]))["points"]
     assert [point["minutes"] for point in points] == pytest.approx([0.001, 0.004])
