@@ -83,6 +83,8 @@ TRIALS: dict[str, Trial] = {
     "7 + 1 layers": Trial("shape", _shape(7, 1, 128, 256)),
     "4 + 4, feed-forward of 512": Trial("shape", _shape(4, 4, 128, 512)),
     "dropout 0": Trial("noise", ("model.dropout=0.0",)),
+    "dropout 0.05": Trial("noise", ("model.dropout=0.05",)),
+    "dropout 0.15": Trial("noise", ("model.dropout=0.15",)),
     "dropout 0.2": Trial("noise", ("model.dropout=0.2",)),
     "label smoothing 0": Trial("noise", ("train.label_smoothing=0.0",)),
     "label smoothing 0.2": Trial("noise", ("train.label_smoothing=0.2",)),

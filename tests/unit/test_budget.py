@@ -52,7 +52,7 @@ def test_a_text_is_read_with_more_dropout_the_sooner_it_is_learnt_by_heart(epoch
     assert dropout_for(2 * epochs, weights) >= dropout and dropout_for(epochs, weights / 2) <= dropout
 
 
-@pytest.mark.parametrize(("epochs", "dropout"), [(1, 0.0), (3, 0.1), (6, 0.15), (20, 0.2), (80, 0.3)])
+@pytest.mark.parametrize(("epochs", "dropout"), [(2, 0.0), (3, 0.05), (8, 0.1), (12, 0.15), (20, 0.2), (80, 0.3)])
 def test_sentences_seen_more_often_are_read_with_more_dropout(epochs, dropout):
     chosen = {setting: value for setting, value, _ in training_choices(automatic(), 2000, epochs)}
     assert chosen["model.dropout"] == dropout

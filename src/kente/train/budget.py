@@ -37,6 +37,10 @@ ENOUGH_UPDATES = 3000
 UPDATES_WANTED = 3500
 """Batches grow beyond the smallest size only when there is time for more updates than this; from there on both grow alike."""
 LARGEST_BATCH = 8192
+DROPOUT = ((2.5, 0.0), (5, 0.05), (9, 0.1), (15, 0.15), (30, 0.2))
+"""(readings of the corpus below which it holds, dropout); with more readings, MOST_DROPOUT. On Multi30k the best is about 0 for 2 readings, 0.07 for
+5.5 and 0.16 for 12 (docs/speedrun.md)."""
+MOST_DROPOUT = 0.3
 
 
 OF_THE_CORPUS = ("tokenizer.vocabulary", "decode.max_ratio", "decode.split_sentences")
@@ -218,7 +222,7 @@ def size_for(pairs: int) -> str:
 
 def training_choices(config: Config, updates: int, epochs: float) -> list[tuple[str, Any, str]]:
     """Regularisation and schedule from how often each sentence will be seen and how many updates there are."""
-    dropout = 0.0 if epochs < 1.5 else 0.1 if epochs < 4 else 0.15 if epochs < 12 else 0.2 if epochs < 30 else 0.3
+    dropout = next((share for most, share in DROPOUT if epochs < most), MOST_DROPOUT)
     rate = _peak_rate(config, updates)
     warmup = max(10, min(200, updates // 20))
     decay = round(1 - 1 / min(2000, max(20, updates / 12)), 5)
