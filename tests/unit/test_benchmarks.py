@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmark is a package beside src, not a part of what is installed
 
 from benchmarks import corpus as corpora  # noqa: E402
-from benchmarks import decoding, fairness, report, run, training, weights  # noqa: E402
+from benchmarks import answers, decoding, fairness, report, run, training, weights  # noqa: E402
 from benchmarks.bench import Bench, Table, Variant  # noqa: E402
 from benchmarks.environments import Environments  # noqa: E402
 from benchmarks.flops import weights_touched, work  # noqa: E402
@@ -252,6 +252,28 @@ def test_translations_keep_their_order_and_latencies_their_number(corpus, traine
     waited = plain.latency(about)
     assert len(waited["milliseconds"]) == 6 and waited["p50"] <= waited["p95"] <= max(waited["milliseconds"])
     assert waited["texts"] == theirs["texts"]
+
+
+def test_answers_of_every_engine_are_scored_beside_kentes_and_averaged(corpus, trained, capsys):
+    files = ["--source", str(corpus.text("test.source")), "--reference", str(corpus.text("test.target"))]
+    assert answers.main([str(trained / "run"), *files, "--limit", "12"]) == 0
+    printed = capsys.readouterr().out
+    assert all(search in printed for search in answers.SEARCHES)
+    *_, row, mean = printed.strip().splitlines()
+    assert row.startswith("| run |") and mean.startswith("| mean |")
+    assert all(line.count(" | ") == len(answers.TYPES) + 1 for line in (row, mean)), "a cell for Kente and each type"
+    first = row.split(" | ")[1]
+    assert mean.split(" | ")[1] == first, "the mean of one run is that run"
+
+
+def test_the_mean_of_several_runs_is_told_with_its_distance_to_kente():
+    runs = {
+        name: [answers.Answers("Kente", 100, ours), answers.Answers("int8", 104, theirs, theirs - ours, 0.4)]
+        for name, ours, theirs in (("a", 36.0, 36.2), ("b", 38.0, 37.7))
+    }
+    shown = answers.table(runs).splitlines()
+    assert shown[-1] == "| mean | 37.00 (100) | 36.95 (104), -0.05 |"
+    assert shown[-2] == "| b | 38.00 (100) | 37.70 (104), -0.30, p = 0.40 |"
 
 
 def test_one_length_rule_goes_to_every_engine_that_can_be_given_one():
