@@ -18,8 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmark is a package beside src, not a part of what is installed
 
-from benchmarks import corpus as corpora  # noqa: E402
 from benchmarks import answers, decoding, fairness, report, run, training, weights  # noqa: E402
+from benchmarks import corpus as corpora  # noqa: E402
 from benchmarks.bench import Bench, Table, Variant  # noqa: E402
 from benchmarks.environments import Environments  # noqa: E402
 from benchmarks.flops import weights_touched, work  # noqa: E402
