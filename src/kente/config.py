@@ -21,31 +21,6 @@ def _require(truth: bool, message: str) -> None:
         raise ConfigError(message)
 
 
-def _check_spans(section: Any) -> None:
-    """Settings of long spans that do not go together, in a model of Transformer layers."""
-    _require(section.reach >= 1, f"model.reach ({section.reach}) must be at least 1")
-    _require(section.remembered >= 1, f"model.remembered ({section.remembered}) must be at least 1")
-    if section.span == "linear":
-        _require(
-            section.positions.startswith("sinusoid") or section.positions in ("learned", "none"),
-            f"model.span = linear has no scores that could feel distances; set model.positions to sinusoid, learned or none, "
-            f"not {section.positions}",
-        )
-        _require(
-            section.attention_dropout == 0,
-            f"model.span = linear has no weights to drop; set model.attention_dropout=0, not {section.attention_dropout}",
-        )
-    if section.activations == "reversible":
-        _require(
-            section.norm_place == "pre",
-            "model.activations = reversible cannot undo a norm after the sum; set model.norm_place=pre",
-        )
-        _require(
-            not getattr(section, "experts", 0),
-            "model.activations = reversible cannot balance experts; set model.activations=recompute or model.experts=0",
-        )
-
-
 def _shares(section: object, *names: str) -> None:
     for name in names:
         share = getattr(section, name)
@@ -98,15 +73,11 @@ class TokenizerConfig:
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
-    """The Transformer of "Attention is all you need" and the variants people want of it. The defaults are the paper's base model."""
+class LayersConfig:
+    """Transformer layers, whatever they are stacked into: translators, language models and encoders have these settings in common."""
 
-    kind: Literal["transformer"] = "transformer"
+    kind: str = ""
     """The architecture."""
-    encoder_layers: int = 6
-    """Layers that read the source."""
-    decoder_layers: int = 6
-    """Layers that write the target."""
     width: int = 512
     """Size of every vector between layers."""
     feedforward: int = 2048
@@ -130,14 +101,6 @@ class TransformerConfig:
     Sinusoids of imported models: sinusoid-halves is Marian's, sinusoid-fairseq M2M100's."""
     relative_distance: int = _later(16)
     """relative positions only: words further apart than this are told apart no more."""
-    experts: int = _later(0)
-    """Feed-forward networks to choose from in each layer, a mixture of experts; 0 is one for all."""
-    experts_used: int = _later(2)
-    """Experts each word goes to."""
-    balance: float = _later(0.01)
-    """Weight of the loss that keeps experts equally busy."""
-    tie: Literal["all", "target", "none"] = "all"
-    """Which embeddings are one matrix: source, target and output (the paper), target and output, or none."""
     max_length: int = 1024
     """Longest sequence; only learned positions pay for it."""
     span: Literal["full", "window", "memory", "linear"] = _later("full")
@@ -146,8 +109,6 @@ class TransformerConfig:
     """window: words looked at on each side, itself counted; memory: words in a segment."""
     remembered: int = _later(1)
     """memory only: earlier segments a segment remembers."""
-    cross: Literal["full", "chunked"] = _later("full")
-    """How the target asks the source: all at once, or in chunks that need less memory while training with attention_dropout."""
     activations: Literal["keep", "recompute", "reversible"] = _later("keep")
     """What training keeps of layers: all, each one's input (the rest is computed twice), or nothing (layers that run backwards)."""
     biases: bool = _later(False)
@@ -156,8 +117,6 @@ class TransformerConfig:
     """Added before a norm divides; 0 is torch's own: 1e-5 for layer, next to nothing for rms."""
     scaled: bool = _later(True)
     """Multiply word vectors by the square root of the width (the paper)."""
-    output_bias: bool = _later(False)
-    """A bias for each word that is predicted."""
 
     def __post_init__(self) -> None:
         _require(
@@ -173,18 +132,71 @@ class TransformerConfig:
             f"model.positions = {self.positions} needs an even model.width, not {self.width}",
         )
         _require(
-            min(self.encoder_layers, self.decoder_layers, self.feedforward, self.max_length) >= 1,
-            "model.encoder_layers, decoder_layers, feedforward and max_length must be at least 1",
+            min(self.feedforward, self.max_length) >= 1, "model.feedforward and model.max_length must be at least 1"
         )
         _require(self.relative_distance >= 1, f"model.relative_distance ({self.relative_distance}) must be at least 1")
+        _require(self.norm_epsilon >= 0, f"model.norm_epsilon ({self.norm_epsilon}) must be 0 (torch's own) or more")
+        _shares(self, "dropout", "attention_dropout")
+        self._check_spans()
+
+    def _check_spans(self) -> None:
+        """Settings of long spans that do not go together."""
+        _require(self.reach >= 1, f"model.reach ({self.reach}) must be at least 1")
+        _require(self.remembered >= 1, f"model.remembered ({self.remembered}) must be at least 1")
+        if self.span == "linear":
+            _require(
+                self.positions.startswith("sinusoid") or self.positions in ("learned", "none"),
+                f"model.span = linear has no scores that could feel distances; set model.positions to sinusoid, learned or none, "
+                f"not {self.positions}",
+            )
+            _require(
+                self.attention_dropout == 0,
+                f"model.span = linear has no weights to drop; set model.attention_dropout=0, not {self.attention_dropout}",
+            )
+        _require(
+            self.activations != "reversible" or self.norm_place == "pre",
+            "model.activations = reversible cannot undo a norm after the sum; set model.norm_place=pre",
+        )
+
+
+@dataclass(frozen=True)
+class TransformerConfig(LayersConfig):
+    """The Transformer of "Attention is all you need" and the variants people want of it. The defaults are the paper's base model."""
+
+    kind: Literal["transformer"] = "transformer"
+    """The architecture."""
+    encoder_layers: int = 6
+    """Layers that read the source."""
+    decoder_layers: int = 6
+    """Layers that write the target."""
+    tie: Literal["all", "target", "none"] = "all"
+    """Which embeddings are one matrix: source, target and output (the paper), target and output, or none."""
+    cross: Literal["full", "chunked"] = _later("full")
+    """How the target asks the source: all at once, or in chunks that need less memory while training with attention_dropout."""
+    experts: int = _later(0)
+    """Feed-forward networks to choose from in each layer, a mixture of experts; 0 is one for all."""
+    experts_used: int = _later(2)
+    """Experts each word goes to."""
+    balance: float = _later(0.01)
+    """Weight of the loss that keeps experts equally busy."""
+    output_bias: bool = _later(False)
+    """A bias for each word that is predicted."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(
+            min(self.encoder_layers, self.decoder_layers) >= 1,
+            "model.encoder_layers and model.decoder_layers must be at least 1",
+        )
         _require(
             self.experts == 0 or 1 <= self.experts_used <= self.experts,
             f"model.experts_used ({self.experts_used}) must be from 1 to model.experts ({self.experts})",
         )
         _require(self.balance >= 0, f"model.balance ({self.balance}) must be 0 or more")
-        _check_spans(self)
-        _require(self.norm_epsilon >= 0, f"model.norm_epsilon ({self.norm_epsilon}) must be 0 (torch's own) or more")
-        _shares(self, "dropout", "attention_dropout")
+        _require(
+            self.activations != "reversible" or not self.experts,
+            "model.activations = reversible cannot balance experts; set model.activations=recompute or model.experts=0",
+        )
 
 
 @dataclass(frozen=True)
@@ -346,73 +358,20 @@ class GraphConfig:
 
 
 @dataclass(frozen=True)
-class StackConfig:
+class StackConfig(LayersConfig):
     """One stack of Transformer layers over one text: what language models and encoders have in common."""
 
     layers: int = 6
     """Layers, one upon the other."""
-    width: int = 512
-    """Size of every vector between layers."""
-    feedforward: int = 2048
-    """Size inside the position-wise feed-forward layers."""
-    heads: int = 8
-    """Attention heads; width must be a multiple of it."""
-    dropout: float = 0.1
-    """Share of values silenced after each sub-layer and on the embeddings while training."""
-    attention_dropout: float = 0.0
-    """Dropout on attention weights; above 0 the fast attention kernel cannot be used."""
     norm_place: Literal["post", "pre"] = "pre"
-    """Normalise after the residual sum or before each sub-layer (trains more easily)."""
-    norm: Literal["layer", "rms"] = "layer"
-    """LayerNorm or RMSNorm."""
     activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "gelu"
-    """Inside the feed-forward layers; gelu-tanh is GPT-2's approximation, silu Marian's swish; swiglu adds a gate and a third matrix."""
-    positions: Literal[
-        "sinusoid", "sinusoid-halves", "sinusoid-fairseq", "learned", "rotary", "relative", "alibi", "xl", "none"
-    ] = "sinusoid"
-    """How the network knows where a word stands: a code added to the words, or distances felt inside attention (xl: Transformer-XL's).
-    Sinusoids of imported models: sinusoid-halves is Marian's, sinusoid-fairseq M2M100's."""
     relative_distance: int = 16
-    """relative positions only: words further apart than this are told apart no more."""
     tie: bool = True
     """One table for the words read and the words predicted."""
-    max_length: int = 1024
-    """Longest sequence; only learned positions pay for it."""
-    span: Literal["full", "window", "memory", "linear"] = _later("full")
-    """What a word looks at: everything, `reach` words around it, its segment and those remembered, or sums over everything."""
-    reach: int = _later(128)
-    """window: words looked at on each side, itself counted; memory: words in a segment."""
-    remembered: int = _later(1)
-    """memory only: earlier segments a segment remembers."""
-    activations: Literal["keep", "recompute", "reversible"] = _later("keep")
-    """What training keeps of layers: all, each one's input (the rest is computed twice), or nothing (layers that run backwards)."""
-    biases: bool = _later(False)
-    """Biases in the projections of attention; imported models have them."""
-    norm_epsilon: float = _later(0.0)
-    """Added before a norm divides; 0 is torch's own: 1e-5 for layer, next to nothing for rms."""
-    scaled: bool = _later(True)
-    """Multiply word vectors by the square root of the width (the paper)."""
 
     def __post_init__(self) -> None:
-        _require(
-            self.heads >= 1 and self.width % self.heads == 0,
-            f"model.width ({self.width}) must be a multiple of model.heads ({self.heads})",
-        )
-        _require(
-            self.positions != "rotary" or (self.width // self.heads) % 2 == 0,
-            f"model.positions = rotary needs an even width per head, not {self.width // self.heads}",
-        )
-        _require(
-            not self.positions.startswith(("sinusoid", "xl")) or self.width % 2 == 0,
-            f"model.positions = {self.positions} needs an even model.width, not {self.width}",
-        )
-        _require(
-            min(self.layers, self.feedforward, self.max_length, self.relative_distance) >= 1,
-            "model.layers, feedforward, max_length and relative_distance must be at least 1",
-        )
-        _check_spans(self)
-        _require(self.norm_epsilon >= 0, f"model.norm_epsilon ({self.norm_epsilon}) must be 0 (torch's own) or more")
-        _shares(self, "dropout", "attention_dropout")
+        super().__post_init__()
+        _require(self.layers >= 1, f"model.layers ({self.layers}) must be at least 1")
 
 
 @dataclass(frozen=True)

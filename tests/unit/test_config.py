@@ -117,7 +117,7 @@ from kente.errors import ConfigError, KenteError
             "model.decoder_channels and decoder_kernels must hold numbers from 1",
         ),
         (LanguageModelConfig, {"width": 100, "heads": 8}, "model.width (100) must be a multiple of model.heads (8)"),
-        (MaskedConfig, {"layers": 0}, "model.layers, feedforward, max_length and relative_distance must be at least 1"),
+        (MaskedConfig, {"layers": 0}, "model.layers (0) must be at least 1"),
         (RecurrentLanguageConfig, {"embedding": 0}, "model.layers, width and embedding must be at least 1"),
         (GraphConfig, {"heads": 0}, "model.layers, width, heads and output_heads must be at least 1"),
         (GraphConfig, {"penalty": -1.0}, "model.penalty (-1.0) must be 0 or more"),

@@ -201,7 +201,7 @@ def test_an_override_takes_the_type_of_its_setting(assignment: str, value: Any) 
         ("optimiser.betas=0.9,x", "optimiser.betas should be a number, not 'x'"),
         ("beam=4", "no setting called beam; did you mean decode.beam?"),
         ("optimizer.rate=1", "no setting called optimizer.rate; did you mean optimiser.rate?"),
-        ("model.d_model=1", "no setting called model.d_model; model has kind, encoder_layers, decoder_layers, width, "),
+        ("model.d_model=1", "no setting called model.d_model; model has kind, width, feedforward, heads, "),
         (
             "x.y=1",
             "no setting called x.y; the sections are model, head, tokenizer, cleaning, text, batches, optimiser, train, transfer, decode",

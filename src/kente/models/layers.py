@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from kente.config import StackConfig, TransformerConfig
+from kente.config import LayersConfig, TransformerConfig
 from kente.nn.attention import MultiHead, multi_head
 from kente.nn.linear_attention import LinearAttention
 from kente.nn.longspan import Blockwise, Segments, Span, Window, in_chunks
@@ -28,7 +28,7 @@ from kente.nn.transformer import LayerParts
 PASSAGES: dict[str, Passage] = {"keep": keep, "recompute": recompute, "reversible": reversible}
 
 
-def layer_parts(config: TransformerConfig | StackConfig) -> LayerParts:
+def layer_parts(config: LayersConfig) -> LayerParts:
     """What every layer of these settings is made of."""
     return LayerParts(
         width=config.width,
@@ -51,12 +51,12 @@ def layer_parts(config: TransformerConfig | StackConfig) -> LayerParts:
     )
 
 
-def word_scale(config: TransformerConfig | StackConfig) -> float:
+def word_scale(config: LayersConfig) -> float:
     """What word vectors are multiplied by before positions are added."""
     return math.sqrt(config.width) if config.scaled else 1.0
 
 
-def position_codes(config: TransformerConfig | StackConfig) -> nn.Module:
+def position_codes(config: LayersConfig) -> nn.Module:
     """What is added to words to say where they stand, if anything is."""
     match config.positions:
         case "sinusoid":
@@ -71,7 +71,7 @@ def position_codes(config: TransformerConfig | StackConfig) -> nn.Module:
             return Unplaced()
 
 
-def span_of(config: TransformerConfig | StackConfig) -> Span | None:
+def span_of(config: LayersConfig) -> Span | None:
     """The stretch that self-attention looks at; None when it is everything."""
     match config.span:
         case "window":
@@ -82,21 +82,21 @@ def span_of(config: TransformerConfig | StackConfig) -> Span | None:
             return None
 
 
-def _meeting(config: TransformerConfig | StackConfig) -> Callable[[], MultiHead]:
+def _meeting(config: LayersConfig) -> Callable[[], MultiHead]:
     """How queries meet keys in self-attention, for one layer after the other."""
     span = span_of(config)
     inside = _meeting_inside(config)
     return inside if span is None else lambda: Blockwise(span, inside())
 
 
-def _attention(config: TransformerConfig | StackConfig) -> Callable[[], LinearAttention] | None:
+def _attention(config: LayersConfig) -> Callable[[], LinearAttention] | None:
     """Another self-attention than the usual one, where settings ask for it."""
     if config.span != "linear":
         return None
     return lambda: LinearAttention(config.width, config.heads, biases=config.biases)
 
 
-def _meeting_inside(config: TransformerConfig | StackConfig) -> Callable[[], MultiHead]:
+def _meeting_inside(config: LayersConfig) -> Callable[[], MultiHead]:
     match config.positions:
         case "relative":
             return lambda: Relative(config.relative_distance, config.width // config.heads)

@@ -14,12 +14,12 @@ from kente.config import (
     GraphConfig,
     IntraAttentionConfig,
     LanguageModelConfig,
+    LayersConfig,
     MaskedConfig,
     ModelConfig,
     RecurrentConfig,
     RecurrentLanguageConfig,
     SkipGramConfig,
-    StackConfig,
     TransformerConfig,
 )
 from kente.models.graph import GraphNetwork
@@ -104,7 +104,7 @@ def describe(config: ModelConfig) -> str:
             return f"skip-gram word vectors of {config.width}"
 
 
-def _span(config: TransformerConfig | StackConfig) -> str:
+def _span(config: LayersConfig) -> str:
     """What is looked at, if not everything, and how layers are kept, if it makes another network."""
     spans = {
         "full": "",

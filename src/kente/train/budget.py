@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from kente.config import BatchConfig, Config, StackConfig, TransformerConfig
+from kente.config import BatchConfig, Config, LayersConfig, TransformerConfig
 from kente.configfile import apply
 from kente.data.batches import Batches, Feed
 from kente.data.store import Store
@@ -239,7 +239,7 @@ def _peak_rate(config: Config, updates: int) -> float:
     if config.optimiser.kind == "adamw":
         peak = 3e-3
     else:
-        peak = 8e-3 if isinstance(config.model, TransformerConfig | StackConfig) else 16e-3
+        peak = 8e-3 if isinstance(config.model, LayersConfig) else 16e-3
     return round(peak * (128 / config.model.width) ** 0.5 * min(1.0, (1000 / max(1, updates)) ** 0.25), 5)
 
 

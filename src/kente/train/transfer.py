@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from kente.config import (
     Config,
     LanguageModelConfig,
+    LayersConfig,
     MaskedConfig,
     ModelConfig,
     RecurrentConfig,
     RecurrentLanguageConfig,
-    StackConfig,
     TransferConfig,
     TransformerConfig,
 )
@@ -215,7 +215,7 @@ def _shape(parent: Parent, part: Part) -> tuple[str, dict[str, Any]]:
             )
 
 
-def _layers_of(config: TransformerConfig | StackConfig) -> dict[str, Any]:
+def _layers_of(config: LayersConfig) -> dict[str, Any]:
     """What its layers are made of, as far as a translator's can be made of it too."""
     names = config.__dataclass_fields__.keys() & TransformerConfig.__dataclass_fields__.keys()
     idle = {name for name, (setting, values) in READ_BY.items() if getattr(config, setting) not in values}
