@@ -3,6 +3,7 @@
     python -m benchmarks.spans                  everything (about an hour and a half on two cores); goes on where it was interrupted
     python -m benchmarks.spans --quick          a few minutes: short lengths, few updates; a look, not a result
     python -m benchmarks.spans --only write     train | write | tasks: what a training step costs, what writing costs, what is learnt
+    python -m benchmarks.spans --only tasks --seeds 1,2,3
     python -m benchmarks.spans --report         measure nothing; write docs/spans.md and its pictures from what was measured
 
 Every sample is one job in a process of its own (spans_job.py), in turns, and stays in benchmarks/spans.json.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,13 +42,17 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 LONGEST = {"full, weights kept": 2048}
 """Beyond, the weights alone would be gigabytes."""
+PLACED = {"full": {"positions": "rotary"}, "window": {"positions": "rotary"}}
+"""In the tasks everyone who can feel distances does, as memory must; linear attention cannot, and adds sinusoids to its words."""
+REACH = 64
+"""Words in a window or a segment of the tasks."""
 LEARNT = {
     ("copy", 32): (16, 700),
     ("copy", 128): (12, 800),
     ("copy", 512): (4, 800),
-    ("needle", 128): (16, 2500),
-    ("needle", 512): (6, 900),
-    ("characters", 1024): (4, 300),
+    ("needle", 128): (16, 1500),
+    ("needle", 512): (6, 1500),
+    ("characters", 1024): (4, 1000),
 }
 """Tasks and their sizes: texts in an update, and updates."""
 PAGE, IMAGES = ROOT / "docs" / "spans.md", ROOT / "docs" / "images"
@@ -77,22 +82,25 @@ def writing(quick: bool) -> Iterator[Task]:
             yield Task(f"write {length}", name, job | {"do": "write", "words": 8 if quick else 48})
 
 
-def tasks(quick: bool) -> Iterator[Task]:
+def tasks(quick: bool, seed: int) -> Iterator[Task]:
     text = str(DATA / "tinyshakespeare" / "input.txt")
     for (task, size), (rows, updates) in LEARNT.items():
         shape = SHAPE if task == "characters" else SMALL
         for name, settings in SPANS.items():
-            reach = {} if name in ("full", "linear") else {"reach": 64}
-            job = {"do": "learn", "task": task, "size": size, "model": shape | settings | reach, "text": text}
-            job |= {"rows": rows, "rate": 8e-3, "seed": 1, "updates": 4 if quick else updates}
+            reach = {} if name in ("full", "linear") else {"reach": REACH}
+            model = shape | settings | PLACED.get(name, {}) | reach
+            job = {"do": "learn", "task": task, "size": size, "model": model, "text": text}
+            job |= {"rows": rows, "rate": 8e-3, "seed": seed, "updates": 4 if quick else updates}
             yield Task(f"{task} {size}", name, job | {"judged": 4 if quick else 40})
 
 
 # --- measuring ---
 
 
-def measure(results: Results, wanted: list[Task], rounds: int, threads: int, folder: Path, together: int = 1) -> None:
-    """What is not measured yet; so many jobs `together`, each with so many threads."""
+def measure(
+    results: Results, wanted: list[Task], turns: Iterable[int], threads: int, folder: Path, together: int = 1
+) -> None:
+    """What is not measured yet of these turns; so many jobs `together`, each with so many threads."""
     code = code_hash([*(ROOT / "src" / "kente" / "nn").rglob("*.py"), ROOT / "benchmarks" / "spans_job.py"])
     prints = {task: fingerprint(task.job, code) for task in wanted}
 
@@ -103,7 +111,7 @@ def measure(results: Results, wanted: list[Task], rounds: int, threads: int, fol
         return {"date": now(), "error": outcome.error} | (outcome.result or {})
 
     with ThreadPoolExecutor(together) as pool:
-        for turn in range(rounds):
+        for turn in turns:
             known = {task: results.find(task.table, task.variant, turn) for task in wanted}
             missing = [task for task in wanted if (known[task] or {}).get("code") != prints[task]]
             for task, found in zip(missing, pool.map(sample, missing), strict=True):
@@ -114,12 +122,16 @@ def measure(results: Results, wanted: list[Task], rounds: int, threads: int, fol
 # --- the page ---
 
 
+def figure_of(results: Results, table: str, variant: str, value: str) -> Figure | None:
+    """Of all rounds, or all seeds."""
+    return Figure.of(
+        [sample[value] for sample in results.of(table, variant) if sample.get("error") is None and value in sample]
+    )
+
+
 def middle(results: Results, table: str, variant: str, value: str) -> float | None:
     """The median of the rounds."""
-    samples = [
-        sample[value] for sample in results.of(table, variant) if sample.get("error") is None and value in sample
-    ]
-    figure = Figure.of(samples)
+    figure = figure_of(results, table, variant, value)
     return figure.median if figure else None
 
 
@@ -174,19 +186,38 @@ def task_table(results: Results) -> str:
         *(("characters", size, "bits", "bits a character") for size in lengths_of(results, "characters")),
         *(("characters", size, "late_bits", "... of the last quarter") for size in lengths_of(results, "characters")),
     ]
-    rows = []
-    for variant in SPANS:
-        cells = []
-        for task, size, value, _ in columns:
-            found = middle(results, f"{task} {size}", variant, value)
-            share = value == "accuracy"
-            cells.append("-" if found is None else f"{100 * found:.0f} %" if share else f"{found:.2f}")
-        rows.append([variant, *cells])
+    rows = [
+        [variant, *(learnt(results, f"{task} {size}", variant, value) for task, size, value, _ in columns)]
+        for variant in SPANS
+    ]
     return markdown(["", *(title for *_, title in columns)], rows)
+
+
+def learnt(results: Results, table: str, variant: str, value: str) -> str:
+    """The median of the seeds, and how far they go where they do not agree."""
+    figure = figure_of(results, table, variant, value)
+    if figure is None:
+        return "-"
+    if value != "accuracy":
+        return f"{figure.median:.2f}"
+    low, median, high = (f"{100 * share:.0f}" for share in (figure.low, figure.median, figure.high))
+    return f"{median} %" if low == high else f"{median} % ({low} to {high})"
 
 
 def of_rounds(count: int) -> str:
     return "one round" if count == 1 else f"median of {count} rounds"
+
+
+def seeds_of(results: Results) -> str:
+    """How many seeds each task was learnt with."""
+    counts = {
+        task: max(
+            (len(results.of(f"{task} {size}", variant)) for size in lengths_of(results, task) for variant in SPANS),
+            default=0,
+        )
+        for task in dict.fromkeys(task for task, _ in LEARNT)
+    }
+    return ", ".join(f"{task} {count} seed{'s' * (count != 1)}" for task, count in counts.items() if count)
 
 
 def sections(results: Results) -> dict[str, str]:
@@ -195,7 +226,7 @@ def sections(results: Results) -> dict[str, str]:
     about = results.about
     machine = (
         f"{about['processor']}, {about['cores']} cores, {about['threads']} threads, torch {about['torch']}, {about['date']}; "
-        f"{of_rounds(about['rounds'])} for costs; tasks with one seed and one thread each."
+        f"{of_rounds(about['rounds'])} for costs; tasks with one thread each, {seeds_of(results)}."
     )
     return {
         "machine": machine,
@@ -230,6 +261,8 @@ def arguments(given: list[str]) -> argparse.Namespace:
     add("--only", choices=["train", "write", "tasks"], help="one part")
     add("--report", action="store_true", help="measure nothing, write the page anew")
     add("--rounds", type=int, default=3, help="samples of each cost (3; 1 with --quick)")
+    add("--seeds", default="1", help="of the tasks, with commas (1)")
+    add("--learn", default="", help="only the tasks whose names begin like this, such as needle")
     add("--threads", type=int, default=2, help="threads (2)")
     add("--folder", type=Path, default=ROOT / ".bench", help="logs, and what --quick measures (.bench)")
     add("--batch-tokens", type=int, default=0, help=argparse.SUPPRESS)
@@ -245,9 +278,11 @@ def main(given: list[str] | None = None) -> None:
             results.about = facts(options, rounds)
         for part, wanted in (("train", training), ("write", writing)):
             if options.only in (None, part):
-                measure(results, list(wanted(options.quick)), rounds, options.threads, options.folder)
+                measure(results, list(wanted(options.quick)), range(rounds), options.threads, options.folder)
         if options.only in (None, "tasks"):
-            measure(results, list(tasks(options.quick)), 1, 1, options.folder, together=options.threads)
+            for seed in map(int, options.seeds.split(",")):
+                asked = [task for task in tasks(options.quick, seed) if task.table.startswith(options.learn)]
+                measure(results, asked, [seed - 1], 1, options.folder, together=options.threads)
     if not options.quick:
         report(results, PAGE, IMAGES)
     else:

@@ -30,7 +30,7 @@ from kente.train.objectives import CrossEntropy
 from kente.train.optimiser import Optimiser, rate_at
 
 VOCABULARY = 72
-SYMBOLS, FILLER, KEYS = range(4, 20), range(20, 36), range(36, 40)
+SYMBOLS, FILLER, KEYS = range(4, 20), range(20, 36), range(36, 52)
 """Ids of the tasks; those below 4 are PAD, UNK, BOS and EOS."""
 COPIED = 12
 """Symbols to be copied."""
@@ -131,7 +131,7 @@ def copy_at_distance(chance: random.Random, rows: int, distance: int) -> Batch:
 
 
 def needle_in_a_text(chance: random.Random, rows: int, length: int) -> Batch:
-    """Four keys, each followed by a symbol, at any places of a text; then the keys again in another order; answers: their symbols."""
+    """Keys, each followed by a symbol, at any places of a text; then the keys again in another order; answers: their symbols."""
     sources, answers = [], []
     for _ in range(rows):
         text = chance.choices(FILLER, k=length)

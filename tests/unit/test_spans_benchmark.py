@@ -74,3 +74,21 @@ def test_the_page_is_filled_from_the_samples(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "| full | 500 | 1,500 |" in text and "| window | 50 % |" in text and "P, 2 cores" in text
     assert (tmp_path / "images" / "spans-train.svg").read_text().startswith("<svg")
+
+
+def test_what_seeds_learnt_is_told_by_their_median_and_where_they_differ_by_their_range(tmp_path):
+    results = Results(tmp_path / "spans.json")
+    for seed, accuracy in enumerate((0.9, 1.0, 0.5)):
+        results.add({"table": "needle 128", "variant": "full", "round": seed, "code": "", "error": None,
+                     "accuracy": accuracy})  # fmt: skip
+        results.add({"table": "copy 32", "variant": "full", "round": seed, "code": "", "error": None, "accuracy": 1.0})
+    assert spans.learnt(results, "needle 128", "full", "accuracy") == "90 % (50 to 100)"
+    assert spans.learnt(results, "copy 32", "full", "accuracy") == "100 %"
+    assert spans.learnt(results, "copy 32", "linear", "accuracy") == "-"
+    assert spans.seeds_of(results) == "copy 3 seeds, needle 3 seeds"
+
+
+def test_tasks_are_learnt_with_distances_felt_wherever_they_can_be():
+    positions = {task.variant: task.job["model"].get("positions", "sinusoid") for task in spans.tasks(False, 1)}
+    assert positions == {"full": "rotary", "window": "rotary", "memory": "xl", "linear": "sinusoid"}
+    assert {task.job["seed"] for task in spans.tasks(False, 3)} == {3}
