@@ -6,6 +6,7 @@ Random models loop, run on and repeat themselves far more than trained ones, so 
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -339,14 +340,25 @@ def test_without_a_compiler_that_is_said(fresh: Path, monkeypatch: pytest.Monkey
         native.library()
 
 
-def test_a_compiler_that_fails_is_quoted(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = fresh / "broken-cc"
-    broken.write_text("#!/bin/sh\necho 'fatal error: math.h: no such file' >&2\nexit 1\n")
+def test_a_compiler_that_fails_is_quoted_and_tried_again_only_after_hours(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, tries = fresh / "broken-cc", fresh / "tries"
+    broken.write_text(f"#!/bin/sh\necho once >> {tries}\necho 'fatal error: math.h: no such file' >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("CC", str(broken))
-    with pytest.raises(native.NativeMissing, match=r"broken-cc could not compile it: fatal error: math\.h"):
+    for _ in range(2):
+        with pytest.raises(native.NativeMissing, match=r"broken-cc could not compile it: fatal error: math\.h"):
+            native.library()
+    assert tries.read_text() == "once\n", "the second time it is known"
+    (note,) = (fresh / "kente" / "native").iterdir()
+    with pytest.raises(native.NativeMissing, match=rf"not tried again for 6 hours, or until {note} is removed"):
         native.library()
-    assert not any((fresh / "kente" / "native").iterdir())
+    long_ago = time.time() - 3600 * (native.HOURS + 1)
+    os.utime(note, (long_ago, long_ago))
+    with pytest.raises(native.NativeMissing):
+        native.library()
+    assert tries.read_text() == "once\nonce\n", "by then something may have been installed"
 
 
 def test_a_cache_that_cannot_be_written_to_is_named(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import platform
 import shutil
 import subprocess
 import threading
+import time
 from ctypes import POINTER, Structure, c_float, c_int, c_void_p
 from pathlib import Path
 
@@ -28,6 +29,8 @@ FOR_THIS = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "AMD64": (
 ELSEWHERE = ("-mcpu=native",)
 SECONDS = 120
 """A compiler that takes longer is given up."""
+HOURS = 6
+"""How long a compiler that failed is not tried again: what it missed may be installed some day."""
 
 
 NO_COMPILER = "there is no C compiler here (CC, cc, gcc or clang)"
@@ -87,10 +90,7 @@ def library() -> ctypes.CDLL:
     path = _home() / f"search-{_identity(compiler)}.so"
     loaded = _loaded(path)
     if loaded is None:  # not there yet, or torn by a crash
-        _compile(compiler, path)
-        loaded = _loaded(path)
-    if loaded is None:
-        raise NativeMissing(f"what {compiler} made cannot be loaded")
+        loaded = _made(compiler, path)
     loaded.kente_model.restype = c_void_p
     loaded.kente_model.argtypes = [POINTER(Shape), POINTER(c_void_p)]
     loaded.kente_free.restype = None
@@ -98,6 +98,30 @@ def library() -> ctypes.CDLL:
     loaded.kente_search.restype = c_int
     loaded.kente_search.argtypes = [c_void_p, POINTER(Questions), POINTER(Answers), POINTER(c_int)]
     return loaded
+
+
+def _made(compiler: str, path: Path) -> ctypes.CDLL:
+    """Compiled and loaded. What went wrong is noted beside it, so that not every process waits for the same failure."""
+    note = path.with_suffix(".failed")
+    if said := _noted(note):
+        raise NativeMissing(f"{said} (not tried again for {HOURS} hours, or until {note} is removed)")
+    failure = _compile(compiler, path)
+    loaded = None if failure else _loaded(path)
+    if loaded is None:
+        failure = failure or f"what {compiler} made cannot be loaded"
+        with contextlib.suppress(OSError):
+            note.write_text(failure, encoding="utf-8")
+        raise NativeMissing(failure)
+    return loaded
+
+
+def _noted(note: Path) -> str:
+    """What failed here lately, or nothing."""
+    try:
+        recent = time.time() - note.stat().st_mtime < HOURS * 3600
+        return note.read_text(encoding="utf-8") if recent else ""
+    except OSError:
+        return ""
 
 
 def _loaded(path: Path) -> ctypes.CDLL | None:
@@ -132,8 +156,8 @@ def _identity(compiler: str) -> str:
     return hashlib.sha256(b"\0".join([*made_from, made_for])).hexdigest()[:16]
 
 
-def _compile(compiler: str, path: Path) -> None:
-    """Under another name first: two processes may do this at once."""
+def _compile(compiler: str, path: Path) -> str | None:
+    """Under another name first: two processes may do this at once. What the compiler failed at; NativeMissing where the disk did."""
     part = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
     command = [compiler, *_flags(), str(FOLDER / SOURCES[0]), "-o", str(part), "-lm"]
     try:
@@ -141,10 +165,11 @@ def _compile(compiler: str, path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
         if done.returncode:
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
-            raise NativeMissing(f"{compiler} could not compile it: {said}")
+            return f"{compiler} could not compile it: {said}"
         os.replace(part, path)
-    except subprocess.TimeoutExpired as error:
-        raise NativeMissing(f"{compiler} took more than {SECONDS} s to compile it") from error
+        return None
+    except subprocess.TimeoutExpired:
+        return f"{compiler} took more than {SECONDS} s to compile it"
     except OSError as error:
         raise NativeMissing(f"it could not be compiled into {path.parent}: {error.strerror or error}") from error
     finally:
