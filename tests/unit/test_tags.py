@@ -33,6 +33,7 @@ def test_a_tag_is_one_piece_behind_all_others_and_the_rest_is_cut_as_before(kind
     assert tagged.source.encode(f"{BACK} {text}") == [plain.source.size, *ids]
     assert tagged.source.encode_many([f"{SELF} {text}", text]) == [[plain.source.size + 1, *ids], ids]
     assert tagged.source.decode(tagged.source.encode(f"{BACK} {text}")) == text
+    assert tagged.source.decode_many([[plain.source.size, *ids], ids, []]) == [text, text, ""]
     assert tagged.source.pieces([plain.source.size, *ids])[0] == BACK
     assert tagged.source.encode_sampled(f"{BACK} {text}", 0.5, np.random.default_rng(1))[0] == plain.source.size
 

@@ -196,6 +196,15 @@ def test_many_are_encoded_like_one():
         assert tokenizers.source.encode_many(texts, threads=2) == [tokenizers.source.encode(text) for text in texts]
 
 
+def test_many_are_decoded_like_one():
+    for tokenizers in ALL:
+        side = tokenizers.source
+        rows = [side.encode(text) for text in (*(source for source, _ in PAIRS[:50]), "", " ", "日本 \u2581")]
+        rows += [[PAD, BOS, UNK, EOS], [BOS, *rows[0], EOS], []]
+        assert side.decode_many(rows, threads=2) == [side.decode(ids) for ids in rows]
+        assert side.decode_many([]) == [] and side.decode_many([[]]) == [""]
+
+
 @each_subword
 def test_merges_and_cuts_by_word_equal_sentencepiece_on_real_sentences(kind):
     """Our word-by-word cutting at amount 0 against sentencepiece's reading of the whole line."""

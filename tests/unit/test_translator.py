@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kente.config import DecodeConfig
-from kente.data.tokenizer import EOS, PAD, UNK, Symbols, Tokenizers
+from kente.config import DecodeConfig, TokenizerConfig
+from kente.data.tokenizer import EOS, PAD, UNK, Symbols, Tokenizers, train_tokenizers
 from kente.decode.answers import CUT, LATE, WORST, Hypothesis
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import SHORTENED, SPLIT, UNKNOWN, Alternative, Translation, Translator, best_combinations
@@ -102,6 +102,20 @@ def test_the_whole_answer_is_the_same_alone_and_in_company() -> None:
     together = characters().translate(lines, n_best=2)
     assert together == [characters().translate(line, n_best=2)[0] for line in lines]
     assert together[::-1] == characters(config=DecodeConfig(batch_tokens=60)).translate(lines[::-1], n_best=2)
+
+
+def test_text_is_cut_and_joined_by_several_threads_as_by_one() -> None:
+    lines = [*texts(90), "ab  Cd\tGh", " ".join(["ab Cd, Gh"] * 30), "\u2581 我"]
+    config = TokenizerConfig(kind="unigram", vocabulary=300)
+    both = train_tokenizers(lambda: ((line, line) for line in lines), config)
+    one, several = (
+        Translator(TorchEngine(Copier(both.source.size)), both, max_source_tokens=40, threads=count)  # type: ignore[arg-type]
+        for count in (1, 3)
+    )
+    found = several.translate(lines, n_best=2)
+    assert found == one.translate(lines, n_best=2)
+    assert [answer.text for answer in found[:91]] == [*lines[:90], "ab Cd Gh"]
+    assert found[91].warnings == (SPLIT,) and found[92].text == lines[92]
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\u00a0", "\u200b\ufeff", "\n\n"])

@@ -71,7 +71,7 @@ def load(
 
     folders = EngineFolders(opened, checkpoint, tokenizers, shortlist or offered_shortlist(opened, tokenizers, decode))
     engine = _engine(opened, folders, decode, device, count, in_torch, reporter)
-    return translator_with(engine, opened, tokenizers, decode)
+    return translator_with(engine, opened, tokenizers, decode, count)
 
 
 def require_languages(run: Run, tokenizers: Tokenizers) -> None:
@@ -205,7 +205,9 @@ def _no_folder(folders: EngineFolders) -> str | None:
     return None
 
 
-def translator_with(engine: Engine, run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Translator:
+def translator_with(
+    engine: Engine, run: Run, tokenizers: Tokenizers, decode: DecodeConfig, threads: int = 1
+) -> Translator:
     """A translator that knows what its model was trained on."""
     limit = run.config.batches.max_length
     positions = getattr(run.config.model, "max_length", None)
@@ -218,4 +220,5 @@ def translator_with(engine: Engine, run: Run, tokenizers: Tokenizers, decode: De
         max_source_tokens=limit,
         max_target_tokens=None if positions is None else positions - 1,
         split_sentences=decode.split_sentences,
+        threads=threads,
     )

@@ -97,6 +97,10 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """The text; PAD, BOS and EOS are passed over, UNK reads as a double question mark."""
 
+    def decode_many(self, rows: Sequence[Sequence[int]], threads: int = 1) -> list[str]:
+        """Like decode, for a list."""
+        return [self.decode(ids) for ids in rows]
+
     def spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
         """(begin, end) of what each id writes in decode(ids); of several ids that spell one letter, the last writes it."""
         whole, spans, begin = self.decode(ids), [], 0
@@ -228,6 +232,9 @@ class Subwords(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         return unescape(self._processor.decode(_readable(ids)))
+
+    def decode_many(self, rows: Sequence[Sequence[int]], threads: int = 1) -> list[str]:
+        return [unescape(text) for text in self._processor.decode(list(map(_readable, rows)), num_threads=threads)]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(i)) for i in ids]

@@ -85,7 +85,13 @@ class Tagged(Tokenizer):
         return [self._ids[tag], *ids] if tag and ids else ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        return self.base.decode(number for number in ids if number < self.base.size)
+        return self.base.decode(self._untagged(ids))
+
+    def decode_many(self, rows: Sequence[Sequence[int]], threads: int = 1) -> list[str]:
+        return self.base.decode_many(list(map(self._untagged, rows)), threads)
+
+    def _untagged(self, ids: Iterable[int]) -> list[int]:
+        return [number for number in ids if number < self.base.size]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return list(self._pieces(ids))

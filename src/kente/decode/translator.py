@@ -31,6 +31,7 @@ UNKNOWN = "has characters or words the model does not know"
 
 _BLANKS = re.compile(r"[ \t]{2,}|\t")
 _CHARACTERS_PER_TOKEN = 16  # beyond this many a text is cut before it is tokenised
+_MANY = 64  # sentences whose cutting is worth more than one thread
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,13 @@ class Translation:
 class Part:
     """A stretch of one line that goes through the model on its own."""
 
-    text: str
     gap: str
     ids: list[int]
     warnings: tuple[str, ...] = ()
     prefix: list[int] = field(default_factory=list)
     answers: list[Hypothesis] = field(default_factory=list)
+    written: list[Alternative] = field(default_factory=list)
+    """The answers as text."""
     alignment: Links = field(default_factory=list)
     detail: Detail | None = None
 
@@ -85,10 +87,11 @@ class Translator:
         max_source_tokens: int = 256,
         max_target_tokens: int | None = None,
         split_sentences: bool = True,
+        threads: int = 1,
     ) -> None:
         """`max_source_tokens` counts the end mark, longer sentences are translated in parts; `max_target_tokens` does not count it.
 
-        `split_sentences` is right for a model trained on one sentence a line.
+        `split_sentences` is right for a model trained on one sentence a line. `threads` are for text; the engine has its own.
         """
         assert max_source_tokens >= 2, max_source_tokens
         self.engine = engine
@@ -97,6 +100,7 @@ class Translator:
         self.max_source_tokens = max_source_tokens
         self.max_target_tokens = max_target_tokens
         self.split_sentences = split_sentences
+        self.threads = threads
 
     @property
     def model(self) -> Generator:
@@ -135,7 +139,7 @@ class Translator:
             raise UsageError(f"n_best ({n_best}) must be at least 1")
         config = self.config if beam is None else replace(self.config, beam=beam)
         split = self.split_sentences if split is None else split
-        lines = [self._parts(text, begin, split) for text, begin in zip(texts, prefixes, strict=True)]
+        lines = self._lines(texts, prefixes, split)
         parts = [part for line in lines for part in line]
         questions = [self._question(part, config) for part in parts]
         answers = self.engine.search(questions, config, n_best=n_best, deadline=deadline)
@@ -148,6 +152,7 @@ class Translator:
             self._read_back(parts, questions, chosen)
         for part, found in zip(parts, answers, strict=True):
             part.answers = [replace(answer, ids=answer.ids[begun:]) for answer in found] if begun else found
+        self._write(parts)
         return [self._join(text, line, n_best, align) for text, line in zip(texts, lines, strict=True)]
 
     def _read_back(self, parts: Sequence[Part], questions: Sequence[Question], chosen: Sequence[list[int]]) -> None:
@@ -167,7 +172,7 @@ class Translator:
                 f"the sentence has {len(ids) + marks:,} tokens with its end mark, but the model reads {self.max_source_tokens:,} at most; "
                 "give a shorter one"
             )
-        return self._question(Part(sentence, "", ids), config), config
+        return self._question(Part("", ids), config), config
 
     def answer(self, text: str) -> list[int]:
         """The ids of a translation that is to be read, not written."""
@@ -191,14 +196,41 @@ class Translator:
         while window := list(islice(remaining, lookahead)):
             yield from self.translate(window, **how)
 
-    def _parts(self, text: str, prefix: str, split: bool) -> list[Part]:
+    def _lines(self, texts: Sequence[str], prefixes: Sequence[str], split: bool) -> list[list[Part]]:
+        """The parts of each text; all sentences are cut into pieces at once."""
+        lines = [self._sentences(text, split) for text in texts]
+        cut = iter(self._encoded([sentence for line in lines for sentence in line]))
+        found = []
+        for line, prefix in zip(lines, prefixes, strict=True):
+            parts = [part for sentence in line for part in self._fit(sentence, next(cut)) if part.ids]
+            if parts and prefix:
+                parts[0].prefix = self._begin(prefix)
+            found.append(parts)
+        return found
+
+    def _sentences(self, text: str, split: bool) -> list[Sentence]:
         if is_blank(text):
             return []
         sentences = split_sentences(text) if split else [Sentence(text.strip())]
-        parts = [part for sentence in sentences for part in self._fit(sentence) if part.ids]
-        if parts and prefix:
-            parts[0].prefix = self._begin(prefix)
-        return parts
+        return [Sentence(_BLANKS.sub(" ", sentence.text), sentence.gap) for sentence in sentences]
+
+    def _encoded(self, sentences: Sequence[Sentence]) -> list[list[int]]:
+        """Ids of each; none of those that are too long for the model at a glance."""
+        texts = ["" if self._wide(sentence) else sentence.text for sentence in sentences]
+        return self.tokenizers.source.encode_many(texts, self._threads_for(texts))
+
+    def _wide(self, sentence: Sentence) -> bool:
+        return len(sentence.text) > _CHARACTERS_PER_TOKEN * self.max_source_tokens
+
+    def _threads_for(self, work: Sequence[object]) -> int:
+        return self.threads if len(work) >= _MANY else 1
+
+    def _write(self, parts: Sequence[Part]) -> None:
+        """The text of every answer."""
+        rows = [answer.ids for part in parts for answer in part.answers]
+        texts = iter(self.tokenizers.target.decode_many(rows, self._threads_for(rows)))
+        for part in parts:
+            part.written = [Alternative(next(texts).strip(), answer.score) for answer in part.answers]
 
     def _begin(self, prefix: str) -> list[int]:
         ids = self.tokenizers.target.encode(prefix.strip())
@@ -208,24 +240,22 @@ class Translator:
             )
         return ids
 
-    def _fit(self, sentence: Sentence) -> list[Part]:
+    def _fit(self, sentence: Sentence, ids: list[int]) -> list[Part]:
         """The sentence as parts the model can read, none longer than max_source_tokens with its end mark."""
-        fitting, waiting = [], [Sentence(_BLANKS.sub(" ", sentence.text), sentence.gap)]
+        fitting, waiting = list[Part](), [(sentence, ids)]
         most = self.max_source_tokens - len(self.tokenizers.source_marks)
         while waiting:
-            piece = waiting.pop()
-            wide = len(piece.text) > _CHARACTERS_PER_TOKEN * self.max_source_tokens
-            ids = [] if wide else self.tokenizers.source.encode(piece.text)
-            if wide or len(ids) >= most:
+            piece, ids = waiting.pop()
+            if self._wide(piece) or len(ids) >= most:
                 halves = cut_in_two(piece)
                 if halves:
-                    waiting += reversed(halves)
+                    waiting += reversed(list(zip(halves, self._encoded(halves), strict=True)))
                     continue
                 short = piece.text[: _CHARACTERS_PER_TOKEN * self.max_source_tokens]
                 ids = self.tokenizers.source.encode(short)[: most - 1]
-                fitting.append(Part(piece.text, piece.gap, ids, (SHORTENED,)))
+                fitting.append(Part(piece.gap, ids, (SHORTENED,)))
             else:
-                fitting.append(Part(piece.text, piece.gap, ids))
+                fitting.append(Part(piece.gap, ids))
         for part in fitting:
             part.warnings += (SPLIT,) * (len(fitting) > 1) + (UNKNOWN,) * (UNK in part.ids)
         return fitting
@@ -240,23 +270,14 @@ class Translator:
         if not parts:
             return Translation(text, "", alignment=() if align else None)
         distinct: dict[str, Alternative] = {}
-        for choice in best_combinations([part.answers for part in parts], n_best):
-            answer = self._combine(parts, choice)
+        for choice in best_combinations([part.written for part in parts], n_best):
+            answer = _combine(parts, choice)
             distinct.setdefault(answer.text, answer)
         best, *others = distinct.values()
         warnings = dict.fromkeys(w for part in parts for w in (*part.warnings, *part.answers[0].warnings))
         details = tuple(part.detail for part in parts if part.detail is not None)
         translation = Translation(text, best.text, best.score, tuple(warnings), tuple(others), details=details)
         return self._with_alignment(translation, parts) if align else translation
-
-    def _combine(self, parts: list[Part], answers: Sequence[Hypothesis]) -> Alternative:
-        """One text from the answers to its parts; its score is their mean."""
-        text, gap = "", ""
-        for part, answer in zip(parts, answers, strict=True):
-            written = self.tokenizers.target.decode(answer.ids).strip()
-            text += (glue(text, gap) if text and written else "") + written
-            gap = part.gap
-        return Alternative(text, sum(answer.score for answer in answers) / len(answers))
 
     def _with_alignment(self, translation: Translation, parts: list[Part]) -> Translation:
         source: list[str] = []
@@ -269,12 +290,21 @@ class Translator:
         return replace(translation, alignment=tuple(pairs), source_pieces=tuple(source), target_pieces=tuple(target))
 
 
-def best_combinations(answers: list[list[Hypothesis]], count: int) -> list[tuple[Hypothesis, ...]]:
+def _combine(parts: Sequence[Part], answers: Sequence[Alternative]) -> Alternative:
+    """One text from the answers to its parts; its score is their mean."""
+    text, gap = "", ""
+    for part, answer in zip(parts, answers, strict=True):
+        text += (glue(text, gap) if text and answer.text else "") + answer.text
+        gap = part.gap
+    return Alternative(text, sum(answer.score for answer in answers) / len(answers))
+
+
+def best_combinations(answers: list[list[Alternative]], count: int) -> list[tuple[Alternative, ...]]:
     """The `count` best ways of taking one answer from each list, best first."""
     if count == 1:
         return [tuple(choices[0] for choices in answers)]
-    ways: list[tuple[Hypothesis, ...]] = [()]
+    ways: list[tuple[Alternative, ...]] = [()]
     for choices in answers:
         longer = [(*way, choice) for way in ways for choice in choices]
-        ways = heapq.nlargest(count, longer, key=lambda way: sum(h.score for h in way))
+        ways = heapq.nlargest(count, longer, key=lambda way: sum(answer.score for answer in way))
     return ways
