@@ -34,7 +34,7 @@ CAPTIONS, NEWS = DATA / "multi30k", DATA / "wmt_newstest_ende"
 TRAINED_ON = ("news-test2008", *(f"newstest{year}" for year in (2009, 2010, 2011, 2012, 2015, 2016, 2017, 2018)))
 VALIDATED_ON, TESTED_ON = "newstest2013", "newstest2014"
 VERSES = 6000
-"""Verses of the Hausa Bible among the text that is translated back; news and health beside them have 3,100 lines."""
+"""Verses of the Hausa Bible, which may stand beside the 3,100 lines of news and health that are translated back."""
 NEW_PIECES = 1500
 
 
@@ -100,35 +100,42 @@ def hausa(quick: bool, seeds: list[int], minutes: float, parent_minutes: float) 
             seed=seed,
             **evaluated(reverse, HAUSA / "test.hau", HAUSA / "test.en", limit),
         )
-        synthetic = ("--also", synthetic_pairs(reverse, seed, quick))
+        near, far = (("--also", synthetic_pairs(reverse, seed, quick, verses)) for verses in (0, VERSES))
         systems: dict[str, tuple[object, ...]] = {
             "scratch": ("train", *forward),
             "parent": ("adapt", RUNS / "en-sw", *forward, *grow),
-            "back-translation": ("train", *forward, *synthetic),
-            "parent and back-translation": ("adapt", RUNS / "en-sw", *forward, *grow, *synthetic),
+            "back-translation": ("train", *forward, *near),
+            "back-translation, verses too": ("train", *forward, *far),
+            "parent and back-translation": ("adapt", RUNS / "en-sw", *forward, *grow, *near),
         }
         for name, command in systems.items():
-            run = RUNS / f"en-hau-{name.replace(' ', '-')}-{seed}"
+            run = RUNS / f"en-hau-{name.replace(',', '').replace(' ', '-')}-{seed}"
             info = trained(run, *command, *end)  # type: ignore[arg-type]
             scores = evaluated(run, HAUSA / "test.en", HAUSA / "test.hau", limit)
             say(part="hausa", system=name, seed=seed, minutes=info["minutes"], updates=info["step"], **scores)
 
 
-def synthetic_pairs(reverse: Path, seed: int, quick: bool) -> Path:
-    """Hausa text of one language, translated back; sentences of test and validation are left out."""
-    mono, out = RUNS / "mono.hau", RUNS / f"synthetic-{seed}.tsv"
-    if not mono.exists():
+def hausa_text(verses: int) -> Path:
+    """Hausa text of one language: news, health, and so many verses of the Bible."""
+    path = RUNS / f"mono-{verses}.hau"
+    if not path.exists():
         news = (DATA / "wmt21_en-ha" / "newstest2021.en-ha.ref.A.ha").read_text(encoding="utf-8").splitlines()
         health = (DATA / "tico19" / "eng-hau.hau").read_text(encoding="utf-8").splitlines()
         with gzip.open(DATA / "ebible" / "verses" / "hau-hausa.txt.gz", "rt", encoding="utf-8") as file:
-            verses = [line.rstrip("\n") for line in file if line.strip() and line.strip() != "<range>"]
-        stride = max(1, len(verses) // VERSES)
-        mono.write_text("".join(f"{line}\n" for line in (*news, *health, *verses[::stride][:VERSES])), encoding="utf-8")
+            bible = [line.rstrip("\n") for line in file if line.strip() and line.strip() != "<range>"]
+        some = bible[:: max(1, len(bible) // verses)][:verses] if verses else []
+        path.write_text("".join(f"{line}\n" for line in (*news, *health, *some)), encoding="utf-8")
+    return path
+
+
+def synthetic_pairs(reverse: Path, seed: int, quick: bool, verses: int) -> Path:
+    """Hausa text of one language, translated back; sentences of test and validation are left out."""
+    out = RUNS / f"synthetic-{verses}-{seed}.tsv"
     if not out.exists():
         held_out = ("--exclude", HAUSA / "test.hau", HAUSA / "dev.hau")
-        few = ("--limit", 200) if quick else ()
-        told = json.loads(kente("augment", reverse, "--text", mono, "--out", out, *held_out, *few, "--json", "-q"))
-        say(part="hausa", system="augment", seed=seed, **told)
+        few, text = (("--limit", 200) if quick else ()), hausa_text(verses)
+        told = json.loads(kente("augment", reverse, "--text", text, "--out", out, *held_out, *few, "--json", "-q"))
+        say(part="hausa", system="augment", verses=verses, seed=seed, **told)
     return out
 
 
@@ -136,12 +143,10 @@ def start(quick: bool, seeds: list[int], minutes: float, parent_minutes: float) 
     """The encoder begins as one that filled gaps in English, the decoder as one that went on with Hausa; one vocabulary each."""
     limit = 100 if quick else None
     corpus = (*sides(HAUSA, "train", "en", "hau"), *validated(HAUSA, "dev", "en", "hau"))
-    english, written = RUNS / "mono.en", RUNS / "mono.hau"
+    english, written = RUNS / "mono.en", hausa_text(VERSES)
     if not english.exists():
         read = [(SWAHILI / "train.en"), *sorted((DATA / "mafand").glob("en-*/train.en"))]
         english.write_text("".join(path.read_text(encoding="utf-8") for path in read), encoding="utf-8")
-    if not written.exists():
-        sys.exit("the Hausa text is made by the part `hausa`; run that first")
     shape = [
         part
         for name, value in (("layers", 4), ("width", 128), ("feedforward", 256), ("heads", 4))
