@@ -268,6 +268,19 @@ def test_dropout_is_nothing_at_rest_or_at_zero():
     assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x
 
 
+def test_rotary_turns_by_complex_numbers_as_it_does_pair_by_pair():
+    torch.manual_seed(2)
+    rotary, up = Rotary(6), torch.randn(2, 3, 5, 6)
+    x = torch.randn(2, 5, 3, 7)[..., 1:].transpose(1, 2)  # neither contiguous nor at an even place
+    found = []
+    for numbers in (torch.float32, torch.float64):
+        leaf = x.to(numbers).requires_grad_()
+        turned = rotary(leaf, torch.tensor([9, 0, 4, 300, 2]))
+        found.append((turned.double(), torch.autograd.grad(turned, leaf, up.to(numbers))[0].double()))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("layer", [Sinusoid(8), Rotary(8)])
 def test_tables_grown_while_translating_still_train(layer):
     x = torch.randn(1, 1, 600, 8) if isinstance(layer, Rotary) else torch.randn(1, 600, 8)

@@ -110,7 +110,11 @@ class Rotary(nn.Module):
                 self._fill(2 * end, self.sine.device)
         where = slice(end) if positions is None else positions
         sine, cosine = self.sine[where].to(x.dtype), self.cosine[where].to(x.dtype)
-        even, odd = x[..., 0::2], x[..., 1::2]
+        pairs = x.unflatten(-1, (-1, 2))
+        if x.dtype == torch.float32 and x.device.type in ("cpu", "cuda"):  # as complex numbers: one pass, not six
+            turned = torch.view_as_complex(pairs.contiguous()) * torch.complex(cosine, sine)
+            return torch.view_as_real(turned).flatten(-2)
+        even, odd = pairs.unbind(-1)
         return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)
 
 
