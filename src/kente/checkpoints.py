@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -66,8 +67,8 @@ class Score:
 
     def better_than(self, other: Score | None) -> bool:
         """Is this a better score? Not-a-number is better than nothing at all, and worse than every number."""
-        if other is None or other.value != other.value:
-            return True
+        if other is None or math.isnan(other.value):
+            return other is None or not math.isnan(self.value)
         return self.value > other.value if self.higher_is_better else self.value < other.value
 
 

@@ -547,6 +547,25 @@ def test_an_encoder_without_a_head_embeds_and_predicts_nothing(tmp_path):
         api.evaluate_text(run.path, [text])
 
 
+@pytest.mark.parametrize(("stated", "place"), [("cls_token", 0), ("mean_tokens", None), ("max_tokens", None)])
+def test_vectors_of_texts_are_made_as_where_they_come_from(tmp_path, stated, place, capsys):
+    made = made_bert(tmp_path / "model")
+    (made.folder / "1_Pooling").mkdir()
+    said = {"word_embedding_dimension": D, f"pooling_mode_{stated}": True, "pooling_mode_weightedmean_tokens": False}
+    (made.folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    assert main(["import", str(made.folder), "--out", str(tmp_path / "run")]) == 0
+    assert ("were made by max_tokens, which is not known here: they will be means" in capsys.readouterr().out) == (
+        stated == "max_tokens"
+    )
+    (vector,) = api.embed(tmp_path / "run", ["the old goat"], threads=1)
+    encoder = api.load_encoder(tmp_path / "run", threads=1)
+    ids, mask = encoder.batch([encoder.frame("the old goat")])
+    with torch.inference_mode():
+        states = encoder.encode(ids, mask)[0]
+    wanted = states.mean(0) if place is None else states[place]
+    torch.testing.assert_close(torch.from_numpy(vector), wanted, **CLOSE)
+
+
 # ---------------------------------------------------------------- an ordinary run
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from kente.data.skip_grams import SkipGrams, keep_chances
 from kente.data.texts import Line, TextStore
 from kente.data.tokenizer import BOS, EOS, PAD, SPECIALS, train_tokenizer
 from kente.errors import CorpusError, RunError
+from kente.reporting import Reporter
+from kente.train.prepare_rows import _held_out, read_labelled
 
 TEXTS = ["a b", "b", "c a b c", "a", "c c c", "b a", "c", "a a a a a"]
 
@@ -47,9 +50,63 @@ def test_labelled_texts_are_read_by_column_or_key_and_what_lacks_a_part_is_count
     path = tmp_path / "texts.jsonl"
     path.write_text('{"label": "1", "text": "good"}\n{"text": "bad", "label": "0"}\n')
     assert usable(labelled(path), "x").labels == ("1", "0")
+    path.write_text('{"label": 1, "text": "good"}\n{"text": "bad", "label": -0.5}\n')
+    assert usable(labelled(path), "x").labels == ("1", "-0.5")
+    path.write_text('{"label": "1", "text": 7}\n')
+    with pytest.raises(CorpusError, match="'text' is a JSON number; text is wanted"):
+        usable(labelled(path), "x")
     path.write_text('{"label": "", "text": ""}\n')
     with pytest.raises(CorpusError, match="x holds no text with a label"):
         usable(labelled(path), "x")
+
+
+def test_a_first_row_that_names_the_columns_is_no_text(tmp_path):
+    path = tmp_path / "texts.tsv"
+    path.write_text("Label\ttext\na\tone\nb\ttwo\n")
+    found = usable(labelled(path), "x")
+    assert found.labels == ("a", "b") and found.dropped == {"names of columns": 1}
+    path.write_text("class\ta lesson\nobject\ta thing\nclass\tanother lesson\n")
+    assert usable(labelled(path), "x").labels == ("class", "object", "class")
+
+
+def test_too_few_texts_to_hold_some_out_are_told_so(tmp_path):
+    path = tmp_path / "few.tsv"
+    path.write_text("a\tone\nb\ttwo\nb\tthree\n")
+    with pytest.raises(
+        CorpusError, match=r"few.tsv has 3 rows, too few to hold some out .* name a file with --validation"
+    ):
+        read_labelled([path], [], None, 1, Reporter())
+
+
+@pytest.mark.parametrize(
+    ("groups", "most"),
+    [
+        (list(range(1000)), 50),
+        ([number // 10 for number in range(1000)], 50),
+        ([0] * 9000 + list(range(1, 1001)), 500),
+        ([0] * 60 + [1] * 40, 40),
+    ],
+)
+def test_a_twentieth_of_the_rows_is_held_out_whatever_the_sizes_of_groups(groups, most):
+    held_out = _held_out(groups)
+    rows = sum(group in held_out for group in groups)
+    assert 0 < rows <= most and rows >= most * 0.8
+
+
+def test_texts_longer_than_the_encoder_reads_are_counted(tmp_path, tokenizers):
+    class Ears(Reporter):
+        warned: ClassVar[list[str]] = []
+
+        def warn(self, text: str) -> None:
+            self.warned.append(text)
+
+    framing = Framing(tokenizers.source, begins=True, longest=5)
+    framed = framing.frame_many(["a b c", "a b c a", "a a a a a a"])
+    assert [len(ids) for ids in framed] == [5, 5, 5]
+    framing.say_cut(3, Ears(), "do something")
+    framing.say_cut(3, Ears(), "do something")  # said once
+    (said,) = Ears.warned
+    assert said.startswith("2 of 3 texts are longer than the 5 tokens") and said.endswith("do something")
 
 
 def test_classes_come_in_the_order_people_expect():
@@ -71,6 +128,12 @@ def test_scored_pairs_are_three_columns(tmp_path):
     path.write_text("4.5\tone\tother\n0\tx\ty\n")
     assert scored_pairs(path) == [(4.5, "one", "other"), (0.0, "x", "y")]
     assert scored_pairs(path, ("1", "3", "2"))[0] == (4.5, "other", "one")
+    path.write_text("3\ta\tb\n3\tx\ty\n")
+    with pytest.raises(CorpusError, match="gives every pair the same score, 3: there is no order to agree with"):
+        scored_pairs(path)
+    json_lines = tmp_path / "pairs.ndjson"
+    json_lines.write_text('{"score": 4.5, "one": "a", "other": "b"}\n{"score": "1", "one": "x", "other": "y"}\n')
+    assert scored_pairs(json_lines) == [(4.5, "a", "b"), (1.0, "x", "y")]
     path.write_text("1\ta\tb\nmuch\tx\ty\n")
     with pytest.raises(CorpusError, match=r"pairs.tsv:2: 'much' is not a score"):
         scored_pairs(path)

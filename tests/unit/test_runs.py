@@ -206,6 +206,7 @@ def test_a_better_score() -> None:
     assert Score("bleu", 2.0).better_than(Score("bleu", 1.0)) and not Score("bleu", 1.0).better_than(Score("bleu", 1.0))
     assert Score("loss", 1.0, higher_is_better=False).better_than(Score("loss", 2.0, higher_is_better=False))
     assert Score("bleu", 0.0).better_than(None) and Score("bleu", 0.0).better_than(Score("bleu", math.nan))
+    assert not Score("bleu", math.nan).better_than(Score("bleu", math.nan))  # or early stopping would never come
     assert not Score("bleu", math.nan).better_than(Score("bleu", 0.0))
 
 

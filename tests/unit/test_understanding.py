@@ -318,6 +318,18 @@ def test_word_vectors_need_no_corpus_and_know_which_words_keep_company(encoders)
         api.match(encoders / "masked", ["cat"])
 
 
+def test_a_word_that_word_vectors_do_not_know_has_no_neighbours(encoders):
+    class Ears(Reporter):
+        warned: ClassVar[list[str]] = []
+
+        def warn(self, text: str) -> None:
+            self.warned.append(text)
+
+    cat, unknown = api.match(encoders / "words", ["cat", "Cat?"], nearest=2, threads=1, reporter=Ears())
+    assert len(cat.neighbours) == 2 and unknown.neighbours == ()
+    assert [said for said in Ears.warned if "'Cat?' has no word that this run knows" in said]
+
+
 def test_clusters_are_found_judged_and_shown(texts, sentences, tmp_path):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     rows = [line.split("\t") for line in (texts / "test.tsv").read_text().splitlines()]

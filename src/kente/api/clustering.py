@@ -105,7 +105,8 @@ def cluster(
     ]
     page = cluster_page(Grouping(Path(run).name, len(texts), groups, dots, *agreement))
     replace_file(result.page, page.encode())
-    table = "".join(f"{number}\t{text}\n" for number, text in zip(found.tolist(), texts, strict=True))
+    rows = ((number, " ".join(text.splitlines())) for number, text in zip(found.tolist(), texts, strict=True))
+    table = "".join(f"{number}\t{text}\n" for number, text in rows)
     replace_file(result.table, table.encode())
     return result
 

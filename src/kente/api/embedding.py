@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kente.data.corpus import Corpus, read_lines
 from kente.data.labelled import scored_pairs
 from kente.decode.embedder import Embedder, Vectors, begins, framing_of, unit
 from kente.errors import UsageError
+from kente.imports.run import stated_pooling
 from kente.measure.similarity import similarity_score
 from kente.models.text_reader import TextReader
 from kente.reporting import SILENT, Reporter
@@ -33,10 +34,15 @@ def head_upon(encoder: Path | str | None, task: str, kind: str, pooling: str | N
         raise UsageError(f"no pooling called {pooling}; there are {', '.join(POOLINGS)}")
     run = Run.open(encoder) if encoder else None
     head = {"kind": kind, "begins": begins(run) if run else True}
-    if pooling or (run and run.config.head.kind != "none"):
-        head["pooling"] = pooling or cast(Run, run).config.head.pooling
+    if chosen := pooling or (run and _usual_pooling(run)):
+        head["pooling"] = chosen
     settings = HeadConfig(**head)  # type: ignore[arg-type]
     return upon(run.config, task, settings) if run else automatic_head(task, settings)
+
+
+def _usual_pooling(run: Run) -> str | None:
+    """How a run was trained to make one vector of many, here or where it was imported from."""
+    return run.config.head.pooling if run.config.head.kind != "none" else stated_pooling(run)
 
 
 def contrast(
@@ -82,7 +88,7 @@ def load_embedder(
     threads: int | None = None,
     reporter: Reporter = SILENT,
 ) -> Embedder:
-    """A run as a maker of text vectors: with the pooling it was trained with, else the mean, or the one asked for."""
+    """A run as a maker of text vectors: with the pooling it was trained with here or elsewhere, else the mean, or the one asked for."""
     opened = Run.open(run)
     use_threads(threads)
     where = pick_device(device)
@@ -97,7 +103,7 @@ def load_embedder(
         )
     if pooling is not None and pooling not in POOLINGS:
         raise UsageError(f"no pooling called {pooling}; there are {', '.join(POOLINGS)}")
-    settings = {"kind": "vectors", "pooling": pooling or "mean", "begins": begins(opened)}
+    settings = {"kind": "vectors", "pooling": pooling or _usual_pooling(opened) or "mean", "begins": begins(opened)}
     head = apply(opened.config, {"head": settings}).head
     inner = model.encoder if isinstance(model, TextReader) else model
     return Embedder(TextReader(inner, head).to(where), framing_of(opened), where)

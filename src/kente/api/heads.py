@@ -161,7 +161,7 @@ class Classification(UponEncoder):
         fields = tuple(request["fields"]) if request["fields"] else None
         train, validation = read_labelled(files, held_out, fields, config.train.seed, self.reporter)
         tokenizers = give_tokenizer(self.run, tokenizers, train.texts, config, self.reporter)
-        facts = store_labelled(self.run, train, validation, tokenizers, config, self.threads)
+        facts = store_labelled(self.run, train, validation, tokenizers, config, self.threads, self.reporter)
         number = len(facts["classes"])
         if not chooser.free("head.classes") and config.head.classes != number:
             raise ConfigError(
@@ -224,7 +224,7 @@ class Similarity(UponEncoder):
         rows = read_partners(files, fields, text, self.reporter)
         texts = [text for row in rows for text in row]
         tokenizers = give_tokenizer(self.run, tokenizers, texts, config, self.reporter)
-        facts = store_partners(self.run, rows, tokenizers, config, self.threads)
+        facts = store_partners(self.run, rows, tokenizers, config, self.threads, self.reporter)
         scored = scored_pairs(request["similar"]) if request["similar"] else []
         self.run.write_json("data/similar.json", scored)
         return facts | {"scored": len(scored)}

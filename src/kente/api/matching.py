@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kente.api.embedding import load_embedder, read_vectors
 from kente.api.inputs import use_threads
 from kente.data.tokenizer import SPECIALS
@@ -64,7 +66,7 @@ def match(
     """The nearest neighbours of each query in the corpus, by cosine.
 
     `vectors` is a .npy file that `embed` made of the same corpus, so that it need not be read again. Word vectors need no corpus: their
-    vocabulary is one.
+    vocabulary is one. A query of which nothing is known has no neighbours, and is warned of.
     """
     if index not in INDEXES:
         raise UsageError(f"no index called {index}; there are {', '.join(INDEXES)}")
@@ -76,6 +78,11 @@ def match(
     embedder = load_embedder(run, pooling, device=device, threads=threads, reporter=reporter)
     count = use_threads(threads)
     asked = embedder.vectors(queries, count, reporter)
+    known_words = np.abs(asked).max(axis=1) > 0
+    for query in (query for query, known in zip(queries, known_words, strict=True) if not known):
+        reporter.warn(
+            f"{query!r} has no word that this run knows (capitals and full stops count), so nothing is near it"
+        )
     known = read_vectors(vectors) if vectors else embedder.vectors(corpus, count, reporter)
     if known.shape != (len(corpus), asked.shape[1]):
         raise UsageError(
@@ -85,6 +92,6 @@ def match(
     which: Index = index  # type: ignore[assignment]
     ids, cosines = search_in(known, which)(asked, nearest)
     return [
-        Match(query, tuple(Neighbour(int(i) + 1, float(c), corpus[i]) for i, c in zip(row, near, strict=True)))
-        for query, row, near in zip(queries, ids, cosines, strict=True)
+        Match(query, tuple(Neighbour(int(i) + 1, float(c), corpus[i]) for i, c in zip(row, near, strict=True) if knows))
+        for query, row, near, knows in zip(queries, ids, cosines, known_words, strict=True)
     ]

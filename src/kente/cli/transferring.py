@@ -117,6 +117,7 @@ def augment_options(parser: Parser) -> None:
 
 def augment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from kente import api
+    from kente.data.tags import KNOWN
 
     decode = {name: value for name in DECODING if (value := getattr(arguments, name)) is not None}
     result = api.augment(
@@ -135,5 +136,7 @@ def augment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     )
     terminal.finish()
     show(result, arguments.json)
-    terminal.say(f"next: kente train --source F --target F --also {result.out} --out RUN")
+    tag = arguments.tag or ""
+    named = "" if tag in (*KNOWN, "", "none") else f' --set tokenizer.tags="{tag}"'
+    terminal.say(f"next: kente train --source F --target F --also {result.out}{named} --out RUN")
     return 0

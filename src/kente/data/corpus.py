@@ -65,15 +65,17 @@ class Corpus:
         return cls(f"{source} + {target}", _TwoFiles(*files), files)
 
     @classmethod
-    def of_pairs(cls, path: Path | str, fields: tuple[str, str] | None = None) -> Corpus:
+    def of_pairs(
+        cls, path: Path | str, fields: tuple[str, str] | None = None, *, numbers: frozenset[str] = frozenset()
+    ) -> Corpus:
         """One file of pairs, maybe gzipped: TSV or JSONL.
 
         `fields` names source and target: columns by number from 1 or by the names of a header row (TSV), keys (JSONL; "a.b" looks inside a).
-        By default the first two columns, and the keys "source" and "target".
+        By default the first two columns, and the keys "source" and "target". `numbers` are the fields that may be JSON numbers.
         """
         path = Path(path)
-        if _is_json(path):
-            return cls(str(path), _JsonLines(path, fields or ("source", "target")))
+        if is_json(path):
+            return cls(str(path), _JsonLines(path, fields or ("source", "target"), numbers))
         return cls(str(path), _TabSeparated(path, fields or ("1", "2")))
 
     @classmethod
@@ -302,6 +304,7 @@ def _columns(number: int) -> str:
 class _JsonLines:
     path: Path
     fields: tuple[str, str]
+    numbers: frozenset[str] = frozenset()
 
     def __call__(self) -> Iterator[Pair]:
         for line, text in enumerate(read_lines(self.path), 1):
@@ -326,6 +329,8 @@ class _JsonLines:
                     f"{self.path}:{line}: no key {field!r}; the keys here are {', '.join(_keys(row)) or 'none'}"
                 )
             value = value[key]
+        if field in self.numbers and isinstance(value, int | float):
+            return json.dumps(value)
         if not isinstance(value, str):
             raise CorpusError(f"{self.path}:{line}: {field!r} is a JSON {_kind(value)}; text is wanted")
         return _whole_characters(value, str(self.path), line)
@@ -357,7 +362,7 @@ def _kind(value: object) -> str:
     return names.get(type(value), "number")
 
 
-def _is_json(path: Path) -> bool:
+def is_json(path: Path) -> bool:
     """JSONL or TSV? By the name, and where the name does not say, by the first character."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kente.data.corpus import Corpus, Pair, read_lines
+from kente.data.corpus import Corpus, Pair, is_json, read_lines
 from kente.errors import CorpusError
 
 FEWEST_CLASSES = 2
+HEADINGS = frozenset({"label", "labels", "class", "category"})
+"""What the first row is called by where it names the columns."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +26,14 @@ class Labelled:
         return len(self.texts)
 
 
-def is_jsonl(path: Path) -> bool:
-    return ".jsonl" in path.suffixes or ".json" in path.suffixes
-
-
 def labelled(path: Path | str, fields: tuple[str, str] | None = None) -> Corpus:
     """A corpus whose sources are texts and whose targets are their labels.
 
     `fields` names label and text, as in `Corpus.of_pairs`; by default the first two columns, or the keys "label" and "text".
     """
     path = Path(path)
-    label, text = fields or (("label", "text") if is_jsonl(path) else ("1", "2"))
-    return Corpus.of_pairs(path, (text, label)).through(_stripped)
+    label, text = fields or (("label", "text") if is_json(path) else ("1", "2"))
+    return Corpus.of_pairs(path, (text, label), numbers=frozenset({label})).through(_stripped)
 
 
 def _stripped(pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -43,8 +41,9 @@ def _stripped(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def usable(pairs: Iterable[Pair], path: str) -> Labelled:
-    """Texts with their labels; rows that lack one of the two are left out."""
-    texts, labels, dropped = [], [], {"no text": 0, "no label": 0}
+    """Texts with their labels; rows that lack one of the two are left out, and so is a first row that names the columns."""
+    texts, labels, first = list[str](), list[str](), 0
+    dropped = {"no text": 0, "no label": 0, "names of columns": 0}
     for pair in pairs:
         if not pair.source.strip():
             dropped["no text"] += 1
@@ -53,6 +52,10 @@ def usable(pairs: Iterable[Pair], path: str) -> Labelled:
         else:
             texts.append(pair.source)
             labels.append(pair.target)
+            first = first or pair.line
+    if first == 1 and labels[0].lower() in HEADINGS and labels.count(labels[0]) == 1:
+        del texts[0], labels[0]
+        dropped["names of columns"] += 1
     if not texts:
         raise CorpusError(f"{path} holds no text with a label; each row is a label and a text, separated by a tab")
     return Labelled(tuple(texts), tuple(labels), {reason: count for reason, count in dropped.items() if count})
@@ -86,8 +89,9 @@ def read_texts(path: Path | str) -> list[str]:
 def scored_pairs(path: Path | str, fields: tuple[str, str, str] | None = None) -> list[tuple[float, str, str]]:
     """(score, text, text) of each row: how alike people found the two. By default the first three columns."""
     path = Path(path)
-    score, one, other = fields or (("score", "one", "other") if is_jsonl(path) else ("1", "2", "3"))
-    first, second = Corpus.of_pairs(path, (score, one)), Corpus.of_pairs(path, (score, other))
+    score, one, other = fields or (("score", "one", "other") if is_json(path) else ("1", "2", "3"))
+    numbers = frozenset({score})
+    first, second = (Corpus.of_pairs(path, (score, text), numbers=numbers) for text in (one, other))
     rows = []
     for left, right in zip(first, second, strict=True):
         if left.target.strip() and right.target.strip():
@@ -99,6 +103,8 @@ def scored_pairs(path: Path | str, fields: tuple[str, str, str] | None = None) -
                 ) from None
     if not rows:
         raise CorpusError(f"{path} holds no pair of texts with a score")
+    if len({score for score, _, _ in rows}) == 1:
+        raise CorpusError(f"{path} gives every pair the same score, {rows[0][0]:g}: there is no order to agree with")
     return rows
 
 

@@ -54,6 +54,7 @@ class Embedder:
             framed = self.framing.frame_many(texts[start : start + CHUNK], threads)
             found.append(self._chunk(framed, give, reporter, start, len(texts)))
         reporter.finish()
+        self.framing.say_cut(len(texts), reporter, "shorter texts, or parts of them, are read whole")
         return np.concatenate(found) if found else np.zeros((0, 0), np.float32)
 
     @torch.inference_mode()

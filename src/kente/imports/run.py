@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def write_run(taken: Taken, out: Path | str, name: str, *, force: bool = False, 
         run.write_json("prepared.json", {"choices": [], "imported": name, "environment": environment()})
         run.write_text("README.md", _card(run, taken))
     return run
+
+
+def stated_pooling(run: Run) -> str | None:
+    """How an imported encoder made vectors of texts where it comes from, if it said so."""
+    path = run.path / ORIGIN / FACTS
+    return json.loads(path.read_bytes()).get("pooling") if path.is_file() else None
 
 
 def _card(run: Run, taken: Taken) -> str:

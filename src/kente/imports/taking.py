@@ -56,6 +56,7 @@ def take(folder: Path, languages: tuple[str, str] | None = None) -> Taken:
     spoken = read.tokenizers.speaking(config.decode.source_language, config.decode.target_language)
     heads = sorted({name.partition(".")[0] for name in left if name.split(".")[0] in HEADS})
     notes = [*unread(folder), *([f"left out: {', '.join(heads)} (kente classify trains its own)"] if heads else [])]
+    pooling, said = _pooling(folder)
     return Taken(
         layout=settings.get("model_type"),
         config=config,
@@ -66,10 +67,10 @@ def take(folder: Path, languages: tuple[str, str] | None = None) -> Taken:
             "architectures": settings.get("architectures", default=[]),
             "prefix": tensors.prefix_of(layout.prefix),
             "vocabularies": {side: vocabulary.as_dict() for side, vocabulary in vocabularies.items()},
-            **_pooling(folder),
+            **pooling,
         },
         files={name: (folder / name).read_bytes() for name in SMALL if (folder / name).is_file()},
-        notes=tuple(notes),
+        notes=(*notes, *said),
     )
 
 
@@ -161,12 +162,20 @@ def _decode(layout: Layout, folder: Path, settings: Settings, languages: tuple[s
     return DecodeConfig(beam=beam, max_ratio=GENEROUS, source_language=source, target_language=target)
 
 
-def _pooling(folder: Path) -> dict[str, Any]:
-    """How a sentence encoder makes one vector of many, where its files say so (sentence-transformers)."""
+POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+"""Settings of sentence-transformers, and what Kente calls them."""
+
+
+def _pooling(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """How a sentence encoder makes one vector of many, where its files say so, and a note where it is not how Kente can."""
     found = read_json(folder / "1_Pooling" / "config.json")
-    names = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max"}
-    chosen = [name for setting, name in names.items() if found.get(setting)]
-    return {"pooling": chosen[0]} if len(chosen) == 1 else {}
+    chosen = sorted(setting for setting, on in found.items() if setting.startswith("pooling_mode_") and on)
+    if len(chosen) == 1 and chosen[0] in POOLINGS:
+        return {"pooling": POOLINGS[chosen[0]]}, []
+    names = ", ".join(setting.removeprefix("pooling_mode_") for setting in chosen)
+    return {}, [
+        f"its vectors of texts were made by {names}, which is not known here: they will be means"
+    ] if chosen else []
 
 
 def _require_fit(config: Config, tokenizers: Tokenizers, weights: dict[str, Tensor], folder: Path) -> None:

@@ -81,7 +81,8 @@ def places_of(framing: Framing, sentence: str, word: str) -> list[int]:
     words = sentence.split(" ")
     start = words.index(word)
     ends = [len(framing.tokenizer.encode(" ".join(words[:end]))) for end in (start, start + 1)]
-    return [place + framing.begins for place in range(*ends)]
+    before = 1 if framing.begins else len(framing.marks)
+    return [place + before for place in range(*ends)]
 
 
 def word_vectors(embedder: Embedder, some: list[Sentence]) -> NDArray[np.float32]:

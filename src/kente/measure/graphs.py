@@ -157,6 +157,8 @@ class LayerLook:
     alike_if_even: float
 
     def sentence(self) -> str:
+        if math.isnan(self.evenness):
+            return f"Layer {self.layer + 1}: no node has more than one to look at, so there is nothing to share out."
         return (
             f"Layer {self.layer + 1}: its weights have {self.evenness:.0%} of the entropy of equal ones; {self.itself:.0%} of the "
             f"weight stays on the node itself (equal weights: {self.itself_if_even:.0%}), and {self.alike:.0%} of the rest goes to "

@@ -63,7 +63,11 @@ def cluster_page(grouping: Grouping) -> str:
 
 
 def _lead(grouping: Grouping) -> str:
-    facts = [("encoder", grouping.run), ("texts", f"{grouping.texts:,}"), ("clusters", f"{len(grouping.groups):,}")]
+    facts = [
+        ("encoder", grouping.run),
+        ("texts", f"{grouping.texts:,}"),
+        ("clusters", f"{sum(group.number >= 0 for group in grouping.groups):,}"),
+    ]
     if grouping.purity is not None and grouping.nmi is not None:
         facts += [("purity", f"{grouping.purity:.3f}"), ("NMI", f"{grouping.nmi:.3f}")]
     entries = "".join(f"<div><dt>{name}</dt><dd>{isolated(value)}</dd></div>" for name, value in facts)

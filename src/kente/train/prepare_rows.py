@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from kente.data.rows import RowStore
 from kente.data.splitting import default_validation_size, hold_out
 from kente.data.tokenizer import Tokenizers, train_tokenizer
 from kente.errors import CorpusError
-from kente.reporting import Reporter
+from kente.reporting import SILENT, Reporter
 from kente.runs import Run
 
 Fields = tuple[str, str] | None
+
+REMEDY = "--set batches.max_length=N reads more, as far as the encoder can"
 
 
 def clear(run: Run) -> None:
@@ -54,6 +57,11 @@ def read_labelled(
     if validation:
         return _said(corpus, reporter), _said(_all(validation, fields), reporter)
     size = default_validation_size(corpus.count())
+    if not size:
+        raise CorpusError(
+            f"{corpus.name} has {corpus.count():,} rows, too few to hold some out and see how training goes; "
+            "add more, or name a file with --validation"
+        )
     split = hold_out(corpus, validation=size, seed=seed)
     reporter.say(f"validation: {size:,} texts held out")
     return _said(split.train, reporter), _said(split.validation, reporter)
@@ -73,7 +81,13 @@ def _said(corpus: Corpus, reporter: Reporter) -> Labelled:
 
 
 def store_labelled(
-    run: Run, train: Labelled, validation: Labelled, tokenizers: Tokenizers, config: Config, threads: int
+    run: Run,
+    train: Labelled,
+    validation: Labelled,
+    tokenizers: Tokenizers,
+    config: Config,
+    threads: int,
+    reporter: Reporter = SILENT,
 ) -> dict[str, Any]:
     """Ids and classes on disk; facts for prepared.json."""
     classes = classes_of((*train.labels, *validation.labels), "the set of labelled texts")
@@ -81,6 +95,7 @@ def store_labelled(
     for name, texts in (("train", train), ("validation", validation)):
         rows = numbered(texts, classes, f"the {name} set")
         RowStore.build(run.path / "data" / name, rows, lambda some: frame.frame_many(some, threads), tokenizers.sha256)
+    frame.say_cut(len(train) + len(validation), reporter, REMEDY)
     counts = {name: train.labels.count(name) for name in classes}
     return {"classes": classes, "texts": {"train": len(train), "validation": len(validation), "in_class": counts}}
 
@@ -110,11 +125,16 @@ def read_partners(
 
 
 def store_partners(
-    run: Run, rows: list[tuple[str, ...]], tokenizers: Tokenizers, config: Config, threads: int
+    run: Run,
+    rows: list[tuple[str, ...]],
+    tokenizers: Tokenizers,
+    config: Config,
+    threads: int,
+    reporter: Reporter = SILENT,
 ) -> dict[str, Any]:
     """Ids on disk, some held out; rows that share a text have the same label."""
     groups = groups_of(rows)
-    held_out = set(_held_out(groups))
+    held_out = _held_out(groups)
     frame = framing(tokenizers, config)
     sides = len(rows[0])
     counts = {}
@@ -128,13 +148,23 @@ def store_partners(
             sides=sides,
         )
         counts[name] = len(inside)
+    reporter.say(f"validation: {counts['validation']:,} of {len(rows):,} rows held out")
+    frame.say_cut(len(rows) * sides, reporter, REMEDY)
     return {"texts": {**counts, "sides": sides}}
 
 
-def _held_out(groups: list[int]) -> Iterator[int]:
-    """Groups evenly taken, until a twentieth of the rows is held out."""
-    distinct = list(dict.fromkeys(groups))
+def _held_out(groups: list[int]) -> set[int]:
+    """Groups evenly taken, until a twentieth of the rows is held out; one with more rows than are still wanted is passed over."""
+    sizes = Counter(groups)
+    distinct = list(sizes)
     if len(distinct) < 2:
         raise CorpusError("all pairs share their texts: nothing can be held out for validation")
-    wanted = max(1, min(len(distinct) // 2, default_validation_size(len(groups))))
-    return (distinct[place * len(distinct) // wanted] for place in range(wanted))
+    wanted = max(1, min(len(groups) // 2, default_validation_size(len(groups))))
+    count = min(wanted, len(distinct) // 2)
+    evenly = [distinct[place * len(distinct) // count] for place in range(count)]
+    held_out: set[int] = set()
+    for group in dict.fromkeys([*evenly, *distinct]):
+        if sizes[group] <= wanted:
+            held_out.add(group)
+            wanted -= sizes[group]
+    return held_out or {min(distinct, key=sizes.__getitem__)}
