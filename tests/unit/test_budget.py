@@ -85,6 +85,12 @@ def test_without_an_end_the_schedule_needs_none(store):
     assert chooser.config.optimiser.schedule == "inverse-sqrt" and chooser.config.model.width == 128
 
 
+def test_a_batch_chosen_for_the_corpus_holds_the_longest_sentence(store):
+    chooser = Chooser(override(automatic(), ["batches.max_length=5000"]), frozenset({"batches.max_length"}), SILENT)
+    fit_to_corpus(chooser, store)
+    assert chooser.config.batches.tokens == 5000
+
+
 def test_minutes_measure_this_machine(store, tokenizers):
     chooser = Chooser(automatic(), frozenset(), SILENT)
     updates, pace = fit_to_minutes(chooser, store, tokenizers, 20.0, "cpu")
