@@ -17,8 +17,8 @@ from kente.api.lifecycle import TrainResult, launch
 from kente.api.words import automatic_words
 from kente.config import Config
 from kente.data.blocks import Masking
-from kente.data.corpus import read_lines
 from kente.data.given import given_tokenizers
+from kente.data.running import read_parts
 from kente.data.texts import Texts, TextStore
 from kente.data.tokenizer import Tokenizer
 from kente.errors import RunError, UsageError
@@ -53,7 +53,7 @@ def pretrain(
     if not files:
         raise UsageError("no text given: --text FILE ... names what to read")
     for path in (*files, *held_out):
-        next(iter(read_lines(path)), None)  # a file that cannot be read is said before a folder is made
+        next(iter(read_parts(path)), None)  # a file that cannot be read is said before a folder is made
     folder: Path | None = None
     if tokenizer is not None and str(tokenizer) in TOKENIZERS:
         settings = [*settings, f"tokenizer.kind={tokenizer}"]
