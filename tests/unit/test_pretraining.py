@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from kente import api
+from kente.api import language, pretraining
 from kente.data.byte_level import byte_letters
 from kente.errors import ConfigError, CorpusError, RunError, UsageError
 from kente.reporting import Reporter
@@ -90,6 +91,40 @@ def test_bits_per_character_are_what_the_whole_text_costs_in_bits_over_its_chara
     assert len(ids) - 1 <= 32 and found.characters == len(test.read_text())
     assert found.as_dict()["bits_per_character"] == pytest.approx(bits / found.characters, rel=1e-4)
     assert f"{found.characters} characters, {len(ids)} tokens" in found.lines()[0]
+
+
+def test_the_whole_text_is_scored_or_the_lines_asked_for(text, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    pretrain(text, out)
+    test = tmp_path / "test.txt"
+    test.write_text("the king\n" * 30 + "q" * 200 + "\n")
+    monkeypatch.setattr(language, "VALIDATED", 50)  # what a validation in training reads at most
+    counted = []
+
+    def counting(model, batches, device, objective):
+        counted.append(sum(batch.target_tokens for batch in batches))
+        return 1.0
+
+    monkeypatch.setattr(pretraining, "mean_loss", counting)
+    whole = api.evaluate_text(out, [test], threads=1)
+    some = api.evaluate_text(out, [test, test], limit=3, threads=1)
+    assert counted == [whole.tokens - 1, some.tokens - 1] and whole.tokens == 30 * 9 + 201 + 2
+    assert some.characters == 3 * 9 and "the first 3 lines of test.txt" in some.lines()[0]
+
+
+def test_bits_of_a_text_with_unknown_words_come_with_a_note(text, tmp_path):
+    out = tmp_path / "run"
+    run = pretrain(text, out, tokenizer="words").run
+    test = tmp_path / "test.txt"
+    test.write_text("the king sees incomprehensibilities\n")
+    found = api.evaluate_text(out, [test], threads=1)
+    assert found.unknown == 2 / 7 and found.as_dict()["unknown"] == 2 / 7
+    assert "7 tokens, 28.57 % unknown" in found.lines()[0]
+    note = "28.57 % of the tokens are unknown to the tokenizer, and what they stand for is not counted: bits per character are too low"
+    assert found.lines()[1].startswith(f"note: {note}") and found.as_dict()["note"].startswith(note)
+    known = api.evaluate_text(out, [text], threads=1)
+    assert known.unknown == 0 and len(known.lines()) == 1 and "unknown" not in known.lines()[0]
+    assert "note" not in known.as_dict() and json.loads((run.path / "prepared.json").read_text())["text"]["train"]["unknown"] == 0
 
 
 def test_a_masked_encoder_says_how_often_it_guesses_right(text, tmp_path):

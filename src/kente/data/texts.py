@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from kente.data.running import Part, read_parts
 from kente.data.store import FORMAT, id_type, map_array, read_meta, settle, whole_folder, write_meta
-from kente.data.tokenizer import BOS, EOS, Tokenizer, Tokenizers
+from kente.data.tokenizer import BOS, EOS, UNK, Tokenizer, Tokenizers
 from kente.errors import CorpusError
 from kente.reporting import SILENT, Reporter
 
@@ -29,6 +30,7 @@ HELD_OUT = 0.1
 LONG = 1000
 """Characters: a shorter line is never cut to hold a part of it out."""
 CHUNK, CHUNK_CHARACTERS = 4096, 1 << 22  # lines, and characters, encoded at once
+COUNTED = 1 << 22  # ids looked at together
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,11 @@ def first_lines(lines: Iterable[Line], count: int) -> Iterator[Line]:
             return
 
 
+def per_cent(share: float) -> str:
+    """A share as people read it, never rounded down to nothing."""
+    return f"{100 * share:.2f} %" if share >= 0.00005 else "less than 0.01 %"
+
+
 # --- text and ids ---
 
 
@@ -248,6 +255,12 @@ class TextStore:
     def characters(self) -> int:
         """Characters of the text, line ends included: what bits per character are counted by."""
         return int(self.meta["characters"])
+
+    @cached_property
+    def unknown(self) -> float:
+        """Share of the ids that stand for something the tokenizer does not know."""
+        parts = (self.ids[start : start + COUNTED] for start in range(0, len(self), COUNTED))
+        return sum(int(np.count_nonzero(part == UNK)) for part in parts) / len(self)
 
     @classmethod
     def build(

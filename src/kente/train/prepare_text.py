@@ -9,7 +9,7 @@ from typing import Any
 
 from kente.config import Config
 from kente.data.given import given_tokenizers
-from kente.data.texts import Texts, TextStore
+from kente.data.texts import Texts, TextStore, per_cent
 from kente.data.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from kente.errors import CorpusError
 from kente.reporting import Reporter
@@ -69,9 +69,19 @@ def prepare_text(
         for name, part in (("train", train), ("validation", held_out))
     }
     facts = {
-        name: {"characters": store.characters, "tokens": len(store), "documents": store.documents}
+        name: {
+            "characters": store.characters,
+            "tokens": len(store),
+            "documents": store.documents,
+            "unknown": store.unknown,
+        }
         for name, store in stores.items()
     }
-    said = ", ".join(f"{name} {store.characters:,} characters, {len(store):,} tokens" for name, store in stores.items())
+    said = ", ".join(_said(name, store) for name, store in stores.items())
     reporter.say(f"text: {said}")
     return {"text": facts}
+
+
+def _said(name: str, store: TextStore) -> str:
+    unknown = f" ({per_cent(store.unknown)} unknown)" if store.unknown else ""
+    return f"{name} {store.characters:,} characters, {len(store):,} tokens{unknown}"
