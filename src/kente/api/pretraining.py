@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from kente.api.inputs import pick_device, use_threads
 from kente.api.language import scored, text_scores, unknown_note
 from kente.api.lifecycle import TrainResult, launch
 from kente.api.words import automatic_words
-from kente.config import Config
 from kente.data.batches import Batch
 from kente.data.blocks import Masking
 from kente.data.given import given_tokenizers
@@ -56,6 +56,8 @@ def pretrain(
         settings = [*settings, f"tokenizer.kind={tokenizer}"]
     elif tokenizer is not None:
         folder = Path(tokenizer).resolve()
+        if not folder.is_dir():
+            raise _no_such_tokenizer(str(tokenizer))
         given_tokenizers(folder)
     request = {
         "text": [str(path.resolve()) for path in files],
@@ -64,6 +66,14 @@ def pretrain(
     }
     return launch(
         automatic_words() if kind == "words" else automatic_language(kind), out, request, settings=settings, **how
+    )
+
+
+def _no_such_tokenizer(name: str) -> UsageError:
+    near = difflib.get_close_matches(name.lower(), TOKENIZERS, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return UsageError(
+        f"--tokenizer {name} is neither a kind to learn ({', '.join(TOKENIZERS)}) nor a folder that is there{hint}"
     )
 
 
