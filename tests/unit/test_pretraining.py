@@ -128,6 +128,8 @@ def test_bits_of_a_text_with_unknown_words_come_with_a_note(text, tmp_path):
     assert "7 tokens, 28.57 % unknown" in found.lines()[0]
     note = "28.57 % of the tokens are unknown to the tokenizer, and what they stand for is not counted: bits per character are too low"
     assert found.lines()[1].startswith(f"note: {note}") and found.as_dict()["note"].startswith(note)
+    other = pretrain(text, tmp_path / "other", tokenizer="words", validation=[test]).run
+    assert f"Of the validation text {note}" in (other.path / "README.md").read_text()
     known = api.evaluate_text(out, [text], threads=1)
     assert known.unknown == 0 and len(known.lines()) == 1 and "unknown" not in known.lines()[0]
     assert (
