@@ -232,8 +232,17 @@ def override(config: Config, assignments: Iterable[str]) -> Config:
         if not dot or section not in _sections(type(config)):
             raise _no_such(name, config)
         settings.setdefault(section, {})[key] = value.strip().strip("\"'")
-    result: Config = apply(config, settings)
+    result: Config = apply(config, _with_room(config, settings))
     return result
+
+
+def _with_room(config: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """The same settings; where longer texts are asked for and nobody says how many tokens a batch holds, it holds one of them."""
+    batches = settings.get("batches")
+    if not isinstance(config, Config) or not isinstance(batches, dict) or "tokens" in batches:
+        return settings
+    longest = _read_value("batches.max_length", batches.get("max_length", 0), int)
+    return {**settings, "batches": {**batches, "tokens": longest}} if longest > config.batches.tokens else settings
 
 
 # ---------------------------------------------------------------- files
@@ -258,8 +267,9 @@ def _line_of(text: str, message: str) -> int | None:
 def load_config(path: str | Path, base: Config | None = None) -> Config:
     """The settings in a TOML file, laid over `base` (the defaults)."""
     text, settings = _read_toml(Path(path))
+    base = base or Config()
     try:
-        result: Config = apply(base or Config(), settings)
+        result: Config = apply(base, _with_room(base, settings))
         return result
     except ConfigError as error:
         place = _line_of(text, str(error))

@@ -52,6 +52,8 @@ def test_a_language_model_is_scored_on_text(run: Path, capsys: pytest.CaptureFix
     assert main(["evaluate", str(run), "--text", text, "--threads", "1"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("loss ") and "bits per character" in printed and "play.txt" in printed
+    assert main(["evaluate", str(run), "--text", text, "--limit", "2", "--threads", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["characters"] == 2 * len("line 0: the king sleeps\n")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kente.api.words import automatic_words
 from kente.cli.commands import COMMANDS, Family
+from kente.config import Config
 from kente.configfile import load_recipe, override
+from kente.train.budget import automatic
+from kente.train.language_budget import automatic_language
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,9 +55,18 @@ def test_what_is_written_can_be_typed(where: str, line: str) -> None:
         verb, *rest = rest
         name, command = f"{name} {verb}", command.commands[verb]
     told = vars(command.parser(name).read(rest))
+    base = begun_from(name, told.get("kind"))
     if recipe := told.get("recipe"):
-        config = load_recipe(recipe)
-        override(config, (setting for setting in told["settings"] or () if setting != "help"))
+        base = load_recipe(recipe, base)
+    if base is not None:
+        override(base, (setting for setting in told["settings"] or () if setting != "help"))
+
+
+def begun_from(name: str, kind: str | None) -> Config | None:
+    """The settings that recipes and settings are laid over, for the commands of which one knows it without a run."""
+    if name == "pretrain":
+        return automatic_words() if kind == "words" else automatic_language(kind or "causal")
+    return automatic() if name == "train" else None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from kente.config import TokenizerConfig
 from kente.configfile import load_recipe, override, recipe_settings
@@ -13,6 +14,7 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
 from kente.reporting import SILENT, Reporter
+from kente.train import language_budget
 from kente.train.budget import (
     SIZES,
     Chooser,
@@ -23,7 +25,7 @@ from kente.train.budget import (
     size_for,
     training_choices,
 )
-from kente.train.language_budget import dropout_for
+from kente.train.language_budget import automatic_language, dropout_for, fit_text_to_minutes
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,20 @@ def test_without_an_end_the_schedule_needs_none(store):
     chooser = Chooser(automatic(), frozenset(), SILENT)
     fit_to_corpus(chooser, store)
     assert chooser.config.optimiser.schedule == "inverse-sqrt" and chooser.config.model.width == 128
+
+
+def test_a_batch_chosen_for_the_corpus_holds_the_longest_sentence(store):
+    chooser = Chooser(override(automatic(), ["batches.max_length=5000"]), frozenset({"batches.max_length"}), SILENT)
+    fit_to_corpus(chooser, store)
+    assert chooser.config.batches.tokens == 5000
+
+
+def test_time_in_plenty_leaves_room_in_a_batch_for_the_longest_text(monkeypatch):
+    monkeypatch.setattr(language_budget, "measured_pace", lambda config, parts, device: 0.001)
+    config = override(automatic_language("causal"), ["batches.max_length=10000"])
+    chooser = Chooser(config, frozenset({"batches.max_length"}), SILENT)
+    fit_text_to_minutes(chooser, lambda config: (nn.Linear(2, 2), None, None), lambda config: 10, 100.0, "cpu")
+    assert chooser.config.batches.tokens == 10_000
 
 
 def test_minutes_measure_this_machine(store, tokenizers):

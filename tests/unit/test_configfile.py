@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kente.config import Config, OptimiserConfig, TokenizerConfig, TrainConfig, TransformerConfig
+from kente.config import BatchConfig, Config, OptimiserConfig, TokenizerConfig, TrainConfig, TransformerConfig
 from kente.configfile import (
     config_hash,
     differences,
@@ -219,6 +219,16 @@ def test_overrides_are_checked_together_and_the_last_one_wins() -> None:
     config = override(Config(), ["model.width=100", "model.heads=7", "model.heads=10"])
     assert (config.model.width, config.model.heads) == (100, 10)
     assert override(Config(), []) == Config()
+
+
+def test_a_batch_grows_with_the_longest_text_unless_its_tokens_are_given(tmp_path: Path) -> None:
+    base = Config(batches=BatchConfig(tokens=1024, max_length=128))
+    assert override(base, ["batches.max_length=2048"]).batches == BatchConfig(tokens=2048, max_length=2048)
+    assert override(base, ["batches.max_length=512"]).batches == BatchConfig(tokens=1024, max_length=512)
+    assert load_config(written(tmp_path, "[batches]\nmax_length = 4_000\n"), base).batches.tokens == 4000
+    refused = complaint(override, base, ["batches.max_length=2048", "batches.tokens=1024"])
+    assert refused == "batches.tokens (1024) must be at least batches.max_length (2048)"
+    assert complaint(override, base, ["batches.max_length=x"]).startswith("batches.max_length should be a whole number")
 
 
 # ---------------------------------------------------------------- a model of another kind

@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from kente import api
+from kente.api import language, pretraining
+from kente.config import TokenizerConfig
 from kente.data.byte_level import byte_letters
+from kente.data.given import given_tokenizers
+from kente.data.tokenizer import Symbols, Tokenizers
 from kente.errors import ConfigError, CorpusError, RunError, UsageError
 from kente.reporting import Reporter
 from kente.runs import Run
+from kente.train.language_budget import automatic_language
+from kente.train.prepare_text import prepare_text
 
 BLOCKS = ("batches.tokens=256", "batches.max_length=32", "train.log_every=2")
 TINY = ("model.layers=1", "model.width=16", "model.feedforward=32", "model.heads=2", *BLOCKS)
@@ -90,6 +97,45 @@ def test_bits_per_character_are_what_the_whole_text_costs_in_bits_over_its_chara
     assert len(ids) - 1 <= 32 and found.characters == len(test.read_text())
     assert found.as_dict()["bits_per_character"] == pytest.approx(bits / found.characters, rel=1e-4)
     assert f"{found.characters} characters, {len(ids)} tokens" in found.lines()[0]
+
+
+def test_the_whole_text_is_scored_or_the_lines_asked_for(text, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    pretrain(text, out)
+    test = tmp_path / "test.txt"
+    test.write_text("the king\n" * 30 + "q" * 200 + "\n")
+    monkeypatch.setattr(language, "VALIDATED", 50)  # what a validation in training reads at most
+    counted = []
+
+    def counting(model, batches, device, objective):
+        counted.append(sum(batch.target_tokens for batch in batches))
+        return 1.0
+
+    monkeypatch.setattr(pretraining, "mean_loss", counting)
+    whole = api.evaluate_text(out, [test], threads=1)
+    some = api.evaluate_text(out, [test, test], limit=3, threads=1)
+    assert counted == [whole.tokens - 1, some.tokens - 1] and whole.tokens == 30 * 9 + 201 + 2
+    assert some.characters == 3 * 9 and "the first 3 lines of test.txt" in some.lines()[0]
+
+
+def test_bits_of_a_text_with_unknown_words_come_with_a_note(text, tmp_path):
+    out = tmp_path / "run"
+    run = pretrain(text, out, tokenizer="words").run
+    test = tmp_path / "test.txt"
+    test.write_text("the king sees incomprehensibilities\n")
+    found = api.evaluate_text(out, [test], threads=1)
+    assert found.unknown == 2 / 7 and found.as_dict()["unknown"] == 2 / 7
+    assert "7 tokens, 28.57 % unknown" in found.lines()[0]
+    note = "28.57 % of the tokens are unknown to the tokenizer, and what they stand for is not counted: bits per character are too low"
+    assert found.lines()[1].startswith(f"note: {note}") and found.as_dict()["note"].startswith(note)
+    other = pretrain(text, tmp_path / "other", tokenizer="words", validation=[test]).run
+    assert f"Of the validation text {note}" in (other.path / "README.md").read_text()
+    known = api.evaluate_text(out, [text], threads=1)
+    assert known.unknown == 0 and len(known.lines()) == 1 and "unknown" not in known.lines()[0]
+    assert (
+        "note" not in known.as_dict()
+        and json.loads((run.path / "prepared.json").read_text())["text"]["train"]["unknown"] == 0
+    )
 
 
 def test_a_masked_encoder_says_how_often_it_guesses_right(text, tmp_path):
@@ -211,3 +257,53 @@ def test_the_tokenizer_of_another_run_and_gpt2s_files_are_taken_as_they_are(text
     assert third.tokenizers().target.pieces(third.tokenizers().target.encode("the")) == ["th", "e"]
     with pytest.raises(ConfigError, match="byte-level is not learned here"):
         pretrain(text, tmp_path / "four", "tokenizer.kind=byte-level", tokenizer=None)
+
+
+def test_another_programs_tokenizer_file_does_not_hide_gpt2s(text, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "BPE", "vocab": {}}}')
+    with pytest.raises(ConfigError, match=r"tokenizer\.json is another program's; .* put them beside it"):
+        given_tokenizers(folder)
+    vocabulary = {letter: number for number, letter in enumerate(byte_letters().values())}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    assert given_tokenizers(folder).target.kind == "byte-level"
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(RunError, match="is not a tokenizer description"):
+        given_tokenizers(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("character", "; did you mean characters?"), ("Unigram", "; did you mean unigram?"), ("x/y", "")]
+)
+def test_a_misspelt_kind_of_tokenizer_names_those_there_are(text, tmp_path, name, end):
+    with pytest.raises(UsageError) as caught:
+        pretrain(text, tmp_path / "run", tokenizer=name)
+    there_are = "a kind to learn (unigram, bpe, characters, words) nor a folder that is there"
+    assert str(caught.value) == f"--tokenizer {name} is neither {there_are}{end}"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "side", "said"),
+    [
+        ("masked", "source", "for its source, which a masked encoder reads"),
+        ("causal", "target", "for its target, which a language model reads"),
+    ],
+)
+def test_of_two_vocabularies_an_encoder_takes_the_source_and_a_decoder_the_target(tmp_path, text, kind, side, said):
+    source, target = (Symbols("words", words, "nfc") for words in (["", "the", "king"], ["", "le", "roi", "et"]))
+    Tokenizers(source, target, joint=False).save(tmp_path / "given")
+    heard = []
+
+    class Listener(Reporter):
+        def say(self, text: str) -> None:
+            heard.append(text)
+
+    config = replace(automatic_language(kind), tokenizer=TokenizerConfig(kind="words"))
+    run = Run.create(tmp_path / "run", config)
+    prepare_text(run, [text], None, tmp_path / "given", config, 1, Listener())
+    taken = run.tokenizers()
+    assert taken.joint and taken.target.symbols == (source if side == "source" else target).symbols
+    assert any(line.startswith("tokenizer: ") and line.endswith(f"as given {said}") for line in heard)

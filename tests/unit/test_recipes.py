@@ -9,6 +9,7 @@ from kente.configfile import load_recipe, recipes
 from kente.models.build import build
 from kente.models.summary import describe, parameter_count, summarise
 from kente.train.budget import automatic
+from kente.train.language_budget import automatic_language
 
 VOCABULARY = 4000
 ROAD = [
@@ -48,6 +49,13 @@ def test_models_that_are_compared_have_close_parameter_counts(name):
 def test_language_models_that_are_compared_have_close_parameter_counts(name):
     sizes = [parameter_count(built(recipe)[1]) for recipe in ("language", name)]
     assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["language-window", "language-memory"])
+def test_language_models_with_a_span_are_trained_on_texts_of_several_reaches(name):
+    config = load_recipe(name, base=automatic_language("causal"))
+    assert config.batches.max_length >= 4 * config.model.reach
+    assert config.batches.tokens >= 2 * config.batches.max_length
 
 
 def test_experts_have_more_weights_but_the_same_work():

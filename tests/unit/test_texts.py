@@ -76,7 +76,7 @@ def test_what_is_held_out_begins_with_a_document(tmp_path):
     assert next(iter(held_out)).begins and len(list(train)) + len(list(held_out)) == 24
 
 
-def test_a_single_line_is_never_held_out(tmp_path):
+def test_a_short_single_line_is_never_held_out(tmp_path):
     train, held_out = Texts((write(tmp_path / "a.txt", ["all in one line"]),)).hold_out()
     assert [line.text for line in train] == ["all in one line"] and not list(held_out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,8 @@ from kente.api.writing import writer_of
 from kente.config import Config
 from kente.data.batches import Batch
 from kente.data.blocks import Blocks, Masking, validation_blocks
-from kente.data.texts import TextStore
+from kente.data.texts import TextStore, per_cent
+from kente.data.tokenizer import Tokenizer
 from kente.decode.generation import Manner
 from kente.models.build import build
 from kente.models.summary import describe
@@ -75,7 +77,7 @@ class OfText(Task):
     @cached_property
     def _validation(self) -> list[Batch]:
         config = self.run.config
-        return validation_of(self.prepared.validation, config, self.masking(config))
+        return list(scored(self.prepared.validation, config, self.masking(config), most=VALIDATED))
 
     def _read(self, facts: dict[str, Any]) -> str:
         parts = [
@@ -89,10 +91,12 @@ class OfText(Task):
         return f"{describe(self.run.config.model)}; {tokenizer.kind} vocabulary of {tokenizer.vocabulary:,}"
 
 
-def validation_of(store: TextStore, config: Config, masking: Masking | None = None) -> list[Batch]:
-    """A text in batches to be scored, at most about VALIDATED tokens of it."""
+def scored(
+    store: TextStore, config: Config, masking: Masking | None = None, most: int | None = None
+) -> Iterator[Batch]:
+    """A text in batches to be scored: all of it, or about `most` tokens, evenly taken."""
     batches = replace(config.batches, tokens=max(config.batches.tokens, 4096))
-    return list(validation_blocks(store, batches, config.text, masking, most=VALIDATED))
+    return validation_blocks(store, batches, config.text, masking, most)
 
 
 def text_scores(loss: float, store: TextStore) -> dict[str, Score]:
@@ -103,6 +107,16 @@ def text_scores(loss: float, store: TextStore) -> dict[str, Score]:
         "perplexity": Score("perplexity", math.exp(min(loss, 700.0)), higher_is_better=False),
         "bits_per_character": Score("bits per character", bits, higher_is_better=False),
     }
+
+
+def unknown_note(store: TextStore, tokenizer: Tokenizer) -> str:
+    """What must be said beside bits per character where part of the text was never spelled; otherwise nothing."""
+    if not store.unknown or tokenizer.spells_everything:
+        return ""
+    return (
+        f"{per_cent(store.unknown)} of the tokens are unknown to the tokenizer, and what they stand for is not counted: bits per character are "
+        "too low to be compared with those of another tokenizer"
+    )
 
 
 class Causal(OfText):
@@ -119,13 +133,15 @@ class Causal(OfText):
 
     def about(self, facts: dict[str, Any]) -> About:
         name = self.run.path.name
+        note = unknown_note(self.prepared.validation, self.prepared.tokenizer)
         return About(
             what="A language model",
             use=f'```\nkente generate {name} --prompt "Once upon a time"\nkente evaluate {name} --text F\n```\n'
             f'```python\nfrom kente import api\nprint(api.generate("{name}", "Once upon a time")[0].text)\n```',
             vocabulary=self._vocabulary(),
             read=self._read(facts),
-            measured="Validation, in nats for each token; other text should be scored with `kente evaluate`.",
+            measured="Validation, in nats for each token; other text should be scored with `kente evaluate`."
+            + (f" Of the validation text {note}." if note else ""),
             limits="It goes on with text like the text it was trained on. What it writes reads like that text and need not be true, "
             "kind or new: it may repeat what it read word for word.",
         )

@@ -176,7 +176,7 @@ def evaluate(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     if arguments.text:
         where = {"device": arguments.device, "threads": arguments.threads, "reporter": terminal}
-        show(api.evaluate_text(arguments.run, arguments.text, **where), arguments.json)
+        show(api.evaluate_text(arguments.run, arguments.text, limit=arguments.limit, **where), arguments.json)
         return 0
     evaluation = api.evaluate(
         arguments.run,

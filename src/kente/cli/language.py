@@ -32,7 +32,8 @@ def pretrain_options(parser: Parser) -> None:
     parser.add_argument(
         "--tokenizer",
         metavar="KIND|FOLDER",
-        help="unigram, bpe, characters or words, learned from the text; or a run, or a folder with GPT-2's vocab.json and merges.txt",
+        help="unigram, bpe, characters or words, learned from the text; or a run (where it has two, masked takes the source's, others the "
+        "target's); or a folder with GPT-2's vocab.json and merges.txt",
     )
     parser.add_argument(
         "--documents", choices=("files", "paragraphs", "lines"), help="what is one document (default: a file)"

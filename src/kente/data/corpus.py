@@ -106,12 +106,17 @@ def read_lines(path: Path | str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             line = first + block.count(b"\n", 0, error.start)
             column = error.start - block.rfind(b"\n", 0, error.start)
-            raise CorpusError(
-                f"{path}:{line}: not UTF-8 (byte 0x{block[error.start]:02x}, byte {column} of the line); if the text was saved in an "
-                f"older encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
-            ) from None
+            raise not_utf8(path, line, column, block[error.start]) from None
         for line_text in text.split("\n"):
             yield line_text[:-1] if line_text.endswith("\r") else line_text
+
+
+def not_utf8(path: Path, line: int, column: int, byte: int) -> CorpusError:
+    """What is said of a byte that no UTF-8 text holds there; `line` and `column` count from 1."""
+    return CorpusError(
+        f"{path}:{line}: not UTF-8 (byte 0x{byte:02x}, byte {column} of the line); if the text was saved in an "
+        f"older encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
+    )
 
 
 def count_lines(path: Path | str) -> int:
@@ -139,7 +144,29 @@ def check_counts(source: Path, target: Path) -> int:
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Whole lines: (number of the first, their bytes without the last newline). Memory is bounded by MAX_LINE_BYTES."""
-    number, pending, held, start = 1, cast(list[bytes], []), 0, True
+    number, pending, held = 1, cast(list[bytes], []), 0
+    for block in raw_blocks(path):
+        cut = block.rfind(b"\n")
+        if cut < 0:
+            pending.append(block)
+            held += len(block)
+        else:
+            pending.append(block[:cut])
+            whole = b"".join(pending)
+            yield number, whole
+            number += whole.count(b"\n") + 1
+            pending, held = [block[cut + 1 :]], len(block) - cut - 1
+        if held > MAX_LINE_BYTES:
+            raise CorpusError(
+                f"{path}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; one sentence per line is wanted"
+            )
+    if held:
+        yield number, b"".join(pending)
+
+
+def raw_blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of a text file, gzipped or not, without a BOM, as they come; refused where they cannot be text."""
+    number, start = 1, True
     with _open(path) as stream:
         while True:
             try:
@@ -158,22 +185,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
                 block, start = _beginning(path, block), False
             if not block:
                 break
-            cut = block.rfind(b"\n")
-            if cut < 0:
-                pending.append(block)
-                held += len(block)
-            else:
-                pending.append(block[:cut])
-                whole = b"".join(pending)
-                yield number, whole
-                number += whole.count(b"\n") + 1
-                pending, held = [block[cut + 1 :]], len(block) - cut - 1
-            if held > MAX_LINE_BYTES:
-                raise CorpusError(
-                    f"{path}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; one sentence per line is wanted"
-                )
-    if held:
-        yield number, b"".join(pending)
+            yield block
+            number += block.count(b"\n")
 
 
 def _beginning(path: Path, block: bytes) -> bytes:

@@ -46,6 +46,9 @@ class Tokenizer(ABC):
     spells_lines = False
     """Whether the end of a line is spelled like any other text. Where it is not, EOS stands for it in running text."""
 
+    parts_at_blanks = False
+    """Whether texts encoded one behind the other read as if a blank stood between them."""
+
     def __init__(self, normalisation: Normalisation) -> None:
         self.normalisation: Normalisation = normalisation
 
@@ -136,6 +139,7 @@ class Symbols(Tokenizer):
     ) -> None:
         super().__init__(normalisation)
         self.kind = kind
+        self.parts_at_blanks = kind == "words"
         self.symbols = list(symbols)
         self._glue = " " if kind == "words" else ""
         self._ids = {symbol: number for number, symbol in enumerate(self.symbols, start=len(SPECIALS))}
@@ -197,6 +201,7 @@ class Subwords(Tokenizer):
 
     suffix = ".model"
     kind: Literal["unigram", "bpe"]
+    parts_at_blanks = True
     candidates = 32  # cuts of a word considered in sampling
     longest_sampled = 64  # characters; what is longer is no word and would take long
 

@@ -24,6 +24,7 @@ class SentencePieces(Tokenizer):
 
     kind = "sentencepiece"
     suffix = ".json"
+    parts_at_blanks = True
 
     def __init__(
         self, model: bytes, pieces: Sequence[str], marks: Iterable[str] = (), normalisation: Normalisation = "none"

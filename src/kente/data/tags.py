@@ -47,6 +47,7 @@ class Tagged(Tokenizer):
         super().__init__(base.normalisation)
         self.base, self.tags = base, tuple(tags)
         self.kind, self.suffix, self.spells_lines = base.kind, base.suffix, base.spells_lines
+        self.parts_at_blanks = base.parts_at_blanks
         self._ids = {tag: base.size + place for place, tag in enumerate(self.tags)}
 
     @property

@@ -10,32 +10,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kente.data.corpus import read_lines
+from kente.data.running import Part, read_parts
 from kente.data.store import FORMAT, id_type, map_array, read_meta, settle, whole_folder, write_meta
-from kente.data.tokenizer import BOS, EOS, Tokenizer, Tokenizers
+from kente.data.tokenizer import BOS, EOS, UNK, Tokenizer, Tokenizers
 from kente.errors import CorpusError
 from kente.reporting import SILENT, Reporter
 
 Documents = Literal["files", "paragraphs", "lines"]
 HELD_OUT = 0.1
 """Share of each file, at its end, that is kept for validation when no validation text is given."""
-CHUNK = 4096  # lines encoded at once
+LONG = 1000
+"""Characters: a shorter line is never cut to hold a part of it out."""
+CHUNK, CHUNK_CHARACTERS = 4096, 1 << 22  # lines, and characters, encoded at once
+COUNTED = 1 << 22  # ids looked at together
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, and whether a document begins with it."""
+    """A line of text, and whether a document begins with it; or a part of a very long line, which ends with its last part."""
 
     text: str
     begins: bool
+    ends: bool = True
+
+    def __len__(self) -> int:
+        """Characters, the line end included."""
+        return len(self.text) + self.ends
+
+
+class Cut(NamedTuple):
+    """Where the held-out part of a file begins: lines of it before, and characters of the line there."""
+
+    lines: int
+    characters: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,54 +60,102 @@ class Texts:
     files: tuple[Path, ...]
     documents: Documents = "files"
     part: Literal["all", "first", "last"] = "all"
+    _cuts: dict[Path, Cut | None] = field(default_factory=dict, compare=False, repr=False)  # found once for both parts
 
     def __iter__(self) -> Iterator[Line]:
         for path in self.files:
-            lines = _documents(read_lines(path), self.documents)
             if self.part == "all":
-                yield from lines
-            else:
-                yield from _part(lines, self._cut(path), self.part == "last")
+                yield from self._lines(path)
+                continue
+            if path not in self._cuts:
+                self._cuts[path] = self._cut(path)
+            cut = self._cuts[path]
+            if cut is not None:
+                yield from (_from_cut if self.part == "last" else _until_cut)(self._lines(path), cut)
+            elif self.part == "first":
+                yield from self._lines(path)
 
-    def _cut(self, path: Path) -> int:
-        """The first line to be held out, counted as `_documents` gives them: as near to a tenth as documents allow."""
-        lines = [(len(line.text) + 1, line.begins) for line in _documents(read_lines(path), self.documents)]
-        wanted = HELD_OUT * sum(length for length, _ in lines)
-        cut, held, best = len(lines), 0, math.inf  # a single line, or a single document of several, is not held out
-        for place in range(len(lines) - 1, 0, -1):
-            length, begins = lines[place]
-            held += length
-            if (begins or self.documents == "files") and abs(held - wanted) < best:
-                cut, best = place, abs(held - wanted)
+    def _lines(self, path: Path) -> Iterator[Line]:
+        return _documents(read_parts(path), self.documents)
+
+    def _cut(self, path: Path) -> Cut | None:
+        """Where what is held out begins: as near to a tenth as documents allow. None where they allow nothing.
+
+        Read twice and never held: for its length, and then as far as the tenth. A long line may be cut where no line end is near.
+        """
+        left = sum(map(len, self._lines(path)))  # characters from the beginning of the line on
+        wanted = HELD_OUT * left
+        cut, off = None, math.inf
+        inside: tuple[int, Line, int] | None = None
+        for place, line in enumerate(self._lines(path)):
+            if place and (line.begins or self.documents == "files"):
+                if abs(left - wanted) <= off:
+                    cut, off = Cut(place), abs(left - wanted)
+                if left <= wanted:
+                    break
+            if left > wanted >= left - len(line):
+                inside = place, line, int(left - wanted)
+            left -= len(line)
+        if inside is not None and self.documents == "files" and off > wanted / 2 and len(inside[1].text) > LONG:
+            place, line, wish = inside
+            blank = line.text.rfind(" ", max(1, wish - LONG), wish + 1)
+            return Cut(place, blank if blank > 0 else max(1, min(wish, len(line.text) - 1)))
         return cut
 
     def hold_out(self) -> tuple[Texts, Texts]:
         """(to train on, to validate on): the last tenth of each file is never trained on."""
-        return Texts(self.files, self.documents, "first"), Texts(self.files, self.documents, "last")
+        cuts: dict[Path, Cut | None] = {}
+        return Texts(self.files, self.documents, "first", cuts), Texts(self.files, self.documents, "last", cuts)
 
     @property
     def name(self) -> str:
         return " + ".join(path.name for path in self.files)
 
 
-def _documents(lines: Iterable[str], documents: Documents) -> Iterator[Line]:
+def _documents(parts: Iterable[Part], documents: Documents) -> Iterator[Line]:
     """Blank lines part paragraphs and are no lines of their own; in whole files they are text."""
-    begins = True
-    for text in lines:
-        if documents != "files" and not text.strip():
+    begins, fresh = True, True  # a document, a line
+    for text, ends in parts:
+        if documents != "files" and fresh and ends and not text.strip():
             begins = True
             continue
-        yield Line(text, begins or documents == "lines")
-        begins = False
+        yield Line(text, begins or (fresh and documents == "lines"), ends)
+        begins, fresh = False, ends
 
 
-def _part(lines: Iterator[Line], cut: int, last: bool) -> Iterator[Line]:
-    """The lines before the cut, or those from it on, which begin a document."""
-    if not last:
-        yield from islice(lines, cut)
-        return
-    for place, line in enumerate(islice(lines, cut, None)):
-        yield Line(line.text, line.begins or place == 0)
+def _until_cut(lines: Iterable[Line], cut: Cut) -> Iterator[Line]:
+    for place, line in enumerate(lines):
+        if place == cut.lines:
+            if cut.characters:
+                yield Line(line.text[: cut.characters], line.begins, ends=False)
+            return
+        yield line
+
+
+def _from_cut(lines: Iterable[Line], cut: Cut) -> Iterator[Line]:
+    """What is held out begins a document; the blank at which a line was cut goes."""
+    fresh = True
+    for place, line in enumerate(lines):
+        if place == cut.lines:
+            text = line.text[cut.characters :]
+            yield Line(text if fresh and not cut.characters else text.removeprefix(" "), True, line.ends)
+        elif place > cut.lines:
+            yield line
+        fresh = line.ends
+
+
+def first_lines(lines: Iterable[Line], count: int) -> Iterator[Line]:
+    """The first `count` lines, with all parts of the last of them."""
+    for line in lines:
+        yield line
+        count -= line.ends
+        if not count:
+            return
+
+
+def per_cent(share: float) -> str:
+    """A share as people read it, never rounded down to nothing."""
+    return f"{100 * share:.2f} %" if share >= 0.00005 else "less than 0.01 %"
 
 
 # --- text and ids ---
@@ -119,24 +182,59 @@ def decode_text(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     return "\n".join(map(tokenizer.decode, lines))
 
 
-def _pieces(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[Line]:
-    """What is encoded by itself: a line; or, where line ends are spelled, as many as must be read together.
+class _Piece(NamedTuple):
+    """What is encoded by itself."""
 
-    A piece then begins with the line end before it. It may not begin before a blank, which joins with the blanks before it.
+    text: str
+    begins: bool
+    ends: bool
+    characters: int
+    """Of the text, line ends included."""
+
+
+def _pieces(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[_Piece]:
+    """Lines as they are encoded; where line ends are spelled, as many together as must be read together.
+
+    A part that goes on with a line leaves out the blank before it where the tokenizer would think of one by itself.
     """
-    if not tokenizer.spells_lines:
-        yield from lines
+    if tokenizer.spells_lines:
+        yield from _spelled_pieces(lines)
         return
-    waiting: Line | None = None
+    fresh = True
     for line in lines:
-        if waiting is not None and not line.begins and (not line.text or line.text[0].isspace()):
-            waiting = Line(f"{waiting.text}\n{line.text}", waiting.begins)
-            continue
-        if waiting is not None:
-            yield waiting
-        waiting = line if line.begins else Line(f"\n{line.text}", False)
-    if waiting is not None:
-        yield waiting
+        drop = tokenizer.parts_at_blanks and not (fresh or line.begins)
+        yield _Piece(line.text.removeprefix(" ") if drop else line.text, line.begins, line.ends, len(line))
+        fresh = line.ends
+
+
+def _spelled_pieces(lines: Iterable[Line]) -> Iterator[_Piece]:
+    """A piece begins with the line end before it. It may not begin before a blank, which joins with the blanks before it."""
+    waiting, begins, fresh = "", False, True
+    for line in lines:
+        if line.begins or not fresh:
+            text, joins = line.text, False
+        else:
+            text, joins = f"\n{line.text}", not line.text or line.text[0].isspace()
+        if not joins and (waiting or begins):
+            yield _Piece(waiting, begins, False, len(waiting))
+        waiting, begins = (waiting + text, begins) if joins else (text, line.begins)
+        fresh = line.ends
+    if waiting or begins:
+        yield _Piece(waiting, begins, False, len(waiting))
+
+
+def _chunks(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """As many as are encoded at once."""
+    chunk: list[_Piece] = []
+    characters = 0
+    for piece in pieces:
+        chunk.append(piece)
+        characters += piece.characters
+        if len(chunk) == CHUNK or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
 
 
 class TextStore:
@@ -158,6 +256,12 @@ class TextStore:
         """Characters of the text, line ends included: what bits per character are counted by."""
         return int(self.meta["characters"])
 
+    @cached_property
+    def unknown(self) -> float:
+        """Share of the ids that stand for something the tokenizer does not know."""
+        parts = (self.ids[start : start + COUNTED] for start in range(0, len(self), COUNTED))
+        return sum(int(np.count_nonzero(part == UNK)) for part in parts) / len(self)
+
     @classmethod
     def build(
         cls,
@@ -175,17 +279,16 @@ class TextStore:
         count = characters = 0
         with whole_folder(folder) as unfinished:
             with open(unfinished / "text.ids", "wb") as file:
-                stream = iter(_pieces(lines, tokenizer))
-                while chunk := list(islice(stream, CHUNK)):
+                for chunk in _chunks(_pieces(lines, tokenizer)):
                     row: list[int] = []
                     for piece, ids in zip(chunk, tokenizer.encode_many([p.text for p in chunk], threads), strict=True):
                         if piece.begins:
                             offsets.append(count + len(row))
                             row.append(BOS)
                         row += ids
-                        if not tokenizer.spells_lines:
+                        if piece.ends:
                             row.append(EOS)
-                        characters += len(piece.text) + (not tokenizer.spells_lines)
+                        characters += piece.characters
                     file.write(np.array(row, kind).tobytes())
                     count += len(row)
                     reporter.progress("encoding", count, None, "tokens")

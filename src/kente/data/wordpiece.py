@@ -37,6 +37,7 @@ class WordPiece(Tokenizer):
 
     kind = "wordpiece"
     suffix = ".json"
+    parts_at_blanks = True
 
     def __init__(
         self,

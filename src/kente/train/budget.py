@@ -167,6 +167,7 @@ def fit_to_minutes(
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.6 and chooser.free("batches.tokens"):
         tokens = min(LARGEST_BATCH, int(batch_tokens * (updates / UPDATES_WANTED) ** 0.5) // 256 * 256)
+        tokens = max(tokens, chooser.config.batches.max_length)
         chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
         pace = seconds_per_update(chooser.config, store, tokenizers, device)
         updates = seconds / pace
@@ -248,7 +249,8 @@ def fit_to_corpus(chooser: Chooser, store: Store) -> None:
     pairs = len(store)
     if chooser.free_shape():
         chooser.choose_size(size_for(pairs), f"for {pairs:,} pairs")
-    chooser.choose("batches.tokens", 2048 if pairs < 150_000 else 4096, f"for {pairs:,} pairs")
+    tokens = max(2048 if pairs < 150_000 else 4096, chooser.config.batches.max_length)
+    chooser.choose("batches.tokens", tokens, f"for {pairs:,} pairs")
     updates = chooser.config.train.updates
     if updates:
         epochs = updates * chooser.config.batches.accumulation / len(Batches(store, chooser.config.batches, seed=1))

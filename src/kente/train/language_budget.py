@@ -63,6 +63,7 @@ def fit_text_to_minutes(
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.25 and chooser.free("batches.tokens"):
         tokens = min(LARGEST_BATCH, int(chooser.config.batches.tokens * updates / UPDATES_WANTED) // 256 * 256)
+        tokens = max(tokens, chooser.config.batches.max_length)
         chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
         pace = measured_pace(chooser.config, parts, device)
         updates = seconds / pace

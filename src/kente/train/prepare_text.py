@@ -9,11 +9,12 @@ from typing import Any
 
 from kente.config import Config
 from kente.data.given import given_tokenizers
-from kente.data.texts import Texts, TextStore
+from kente.data.texts import Texts, TextStore, per_cent
 from kente.data.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from kente.errors import CorpusError
 from kente.reporting import Reporter
 from kente.runs import Run
+from kente.train.kinds import KINDS
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,8 @@ def prepare_text(
     if tokenizer is None:
         tokenizers = train_tokenizer(lambda: (line.text for line in train), config.tokenizer, reporter)
     else:
-        tokenizers = given_tokenizers(tokenizer)
-        tokenizers = Tokenizers(tokenizers.target, tokenizers.target, joint=True)
-        reporter.say(f"tokenizer: {tokenizers.target.size:,} {tokenizers.target.kind} pieces, as given")
+        tokenizers, side = _one_side(given_tokenizers(tokenizer), config.train.task)
+        reporter.say(f"tokenizer: {tokenizers.target.size:,} {tokenizers.target.kind} pieces, as given{side}")
     tokenizers.save(run.path / "tokenizer")
     folder = run.path / "data"
     stores = {
@@ -69,9 +69,28 @@ def prepare_text(
         for name, part in (("train", train), ("validation", held_out))
     }
     facts = {
-        name: {"characters": store.characters, "tokens": len(store), "documents": store.documents}
+        name: {
+            "characters": store.characters,
+            "tokens": len(store),
+            "documents": store.documents,
+            "unknown": store.unknown,
+        }
         for name, store in stores.items()
     }
-    said = ", ".join(f"{name} {store.characters:,} characters, {len(store):,} tokens" for name, store in stores.items())
+    said = ", ".join(_said(name, store) for name, store in stores.items())
     reporter.say(f"text: {said}")
     return {"text": facts}
+
+
+def _one_side(given: Tokenizers, task: str) -> tuple[Tokenizers, str]:
+    """The side of a translator that reads what this model reads, and what is said of it: an encoder reads the source, a decoder the target."""
+    side = given.source if task == "masked" else given.target
+    one = Tokenizers(side, side, joint=True)
+    if given.source is given.target:
+        return one, ""
+    return one, f" for its {'source' if task == 'masked' else 'target'}, which {KINDS[task].name} reads"
+
+
+def _said(name: str, store: TextStore) -> str:
+    unknown = f" ({per_cent(store.unknown)} unknown)" if store.unknown else ""
+    return f"{name} {store.characters:,} characters, {len(store):,} tokens{unknown}"
