@@ -370,6 +370,12 @@ def test_another_number_of_threads_is_another_race(run: Path) -> None:
     assert fastest(run, threads=1)._note != fastest(run, threads=2)._note == fastest(run, threads=2)._note
 
 
+def test_so_is_another_processor_of_the_same_name(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = fastest(run)._note
+    monkeypatch.setattr(choosing, "abilities", lambda: "less")
+    assert fastest(run)._note != here
+
+
 @pytest.mark.parametrize(("lost", "races"), [(0.0019, True), (0.0051, False), (-0.01, True)])
 def test_int8_races_only_if_it_loses_nothing_noticeable(run: Path, lost: float, races: bool) -> None:
     engine = fastest(run, beam=1)
@@ -577,14 +583,49 @@ def test_where_it_cannot_be_compiled_any_more_the_race_is_run_again(
     def missing() -> Any:
         raise native.NativeMissing("the disk is full")
 
+    listener, again, back = Listener(), Listener(), Listener()
+    with monkeypatch.context() as patch:
+        patch.setattr(native_engine, "library", missing)
+        api.load(run, beam=1, threads=2, shortlist=0, reporter=listener).translate(lines[:20])
+        api.load(run, beam=1, threads=2, shortlist=0, reporter=again).translate(lines[:20])
+    assert listener.said[:2] == [
+        "no native search: the disk is full",
+        "measuring engines, once for this run and machine (many sentences, beam 1, torch too)",
+    ]
+    assert listener.said[2].startswith("translating with CTranslate2, ") and "(torch: 6)" in listener.said[2]
+    assert again.said == [listener.said[0], listener.said[2]], "both races are remembered, each for what took part"
+    api.load(run, beam=1, threads=2, shortlist=0, reporter=back).translate(lines[:20])
+    assert back.said == ["translating with native: 7 sentences/s when measured here (CTranslate2: 6)"]
     monkeypatch.setattr(native_engine, "library", missing)
-    listener = Listener()
-    translator = api.load(run, beam=1, threads=2, shortlist=0, reporter=listener)
-    translator.translate(lines[:20])
-    assert listener.said[0] == "no native search: the disk is full"
-    assert listener.said[-1].startswith("translating with CTranslate2, ")
     with pytest.raises(UsageError, match=r"the native search cannot be the engine for .*: the disk is full"):
         api.load(run, engine="native")
+
+
+def test_a_race_it_could_not_take_part_in_is_run_again_once_it_can(
+    run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        choosing.Race, "pace", lambda race, engine, count, best=0.0: 7.0 if engine.name == "native" else 6.0
+    )
+
+    def missing() -> Any:
+        raise native.NativeMissing("the disk is full")
+
+    first, second = Listener(), Listener()
+    with monkeypatch.context() as patch:
+        patch.setattr(native_engine, "library", missing)
+        api.load(run, beam=1, threads=2, reporter=first).translate(lines[0])
+    assert first.said[1] == "measuring engines, once for this run and machine (few sentences, beam 1)"
+    api.load(run, beam=1, threads=2, reporter=second).translate(lines[0])
+    assert second.said[0] == "measuring engines, once for this run and machine (few sentences, beam 1, native too)"
+
+
+def test_a_run_without_its_corpus_compiles_nothing(run: Path, lines: list[str], compiler: None) -> None:
+    shutil.rmtree(run / "data")
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    translator.translate(lines[0])
+    assert "not measured" in listener.said[0] and not (run.parent / "cache" / "kente" / "native").exists()
 
 
 def test_beams_that_ctranslate2_cannot_search_are_compiled_too(run: Path, lines: list[str], compiler: None) -> None:

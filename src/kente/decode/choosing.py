@@ -29,7 +29,7 @@ from kente.decode.ctranslate2_search import Asker, Candidate
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.native import NativeMissing
+from kente.decode.native import NativeMissing, abilities
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
@@ -188,20 +188,25 @@ class Fastest:
 
     def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
         """The engine for such questions; measured now if that was not done before, and said."""
-        many = len(questions) > FEW
-        torch = self.consider_torch and self.native is None and many
-        torch = torch and (len(questions) >= BULK or sys.modules.get("torch") is not None)
-        shortlist = (
-            len(self.shortlists) > 1 and many and n_best == 1
-        )  # where answers are compared, all words are weighed
-        work = Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
+        work = self._work(len(questions), config, n_best)
         if work not in self._engines:
-            choice = self._remembered(work)
-            if choice is None or (choice.engine == "native" and self._compiled() is None):
-                choice = self._measured(work, config)
+            choice = self._remembered(work) or self._unmeasured(work, config)
+            if self.native is not None and (choice is None or choice.engine == "native") and self._compiled() is None:
+                return self.fastest(questions, config, n_best)  # another race, without the compiled search
+            choice = choice or self._measured(work, config)
             self._engines[work] = self._chosen(choice)
             self._say(f"translating with {choice}")
         return self._engines[work]
+
+    def _work(self, count: int, config: DecodeConfig, n_best: int) -> Work:
+        """What kind of work so many questions are, and who may race at it."""
+        many = count > FEW
+        torch = self.consider_torch and self.native is None and many
+        torch = torch and (count >= BULK or sys.modules.get("torch") is not None)
+        shortlist = (
+            len(self.shortlists) > 1 and many and n_best == 1
+        )  # where answers are compared, all words are weighed
+        return Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
 
     def _chosen(self, choice: Choice) -> Engine:
         if choice.layout is not None:
@@ -233,16 +238,19 @@ class Fastest:
 
     # ------------------------------------------------------------ measuring
 
-    def _measured(self, work: Work, config: DecodeConfig) -> Choice:
-        pairs = self._pairs(SAMPLED)
+    def _unmeasured(self, work: Work, config: DecodeConfig) -> Choice | None:
+        """The choice where there is nothing to race on."""
+        if any(source for source, _ in self._pairs(SAMPLED)):
+            return None
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
-        if not any(source for source, _ in pairs):
-            return Choice("ctranslate2", Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
+        return Choice("ctranslate2", Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
+
+    def _measured(self, work: Work, config: DecodeConfig) -> Choice:
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
-        race = Race(work, config, pairs, self.engine, self.folders.longest)
+        race = Race(work, config, self._pairs(SAMPLED), self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
         choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "ctranslate2")))
-        rivals: list[Name] = ["native"] if self._compiled() is not None else ["torch"] if work.torch else []
+        rivals: list[Name] = ["native"] if work.native else ["torch"] if work.torch else []
         for name in rivals:
             choice = race.against(
                 choice, name, {used: self._weighing(name, used) for used in self._shortlists(race, name)}
@@ -292,7 +300,7 @@ class Fastest:
 
 def _note_of(folders: EngineFolders, threads: int) -> str:
     """The note of what was measured: one for each machine, and for whatever else changes the race."""
-    circumstances = RACE, processor(), threads, ctranslate2().__version__
+    circumstances = RACE, processor(), abilities(), threads, ctranslate2().__version__
     machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
     return f"speed-{machine}-{folders.identity}.json"
 
