@@ -202,6 +202,18 @@ def test_other_weights_get_another_folder_and_the_old_one_goes(run: Path) -> Non
     assert new != old and names(run / "engines") == {new.name}
 
 
+def test_another_shortlist_gets_another_folder_and_the_first_one_stays(run: Path) -> None:
+    opened = Run.open(run)
+    checkpoint = opened.chosen()
+    tokenizers = opened.tokenizers(checkpoint)
+    short = opened.shortlist(tokenizers)
+    kept = [EngineFolders(opened, checkpoint, tokenizers, some) for some in (None, short.first(5), short.first(9))]
+    for one in kept:
+        one.write_note(f"speed-01234567-{one.identity}.json", {"int8 loses": 0.0})
+    made = {one("float32").name for one in kept}
+    assert len(made) == 3 and names(run / "engines") == made | {f"speed-01234567-{o.identity}.json" for o in kept}
+
+
 def test_what_was_left_unfinished_long_ago_is_removed_and_what_is_being_written_is_not(run: Path) -> None:
     for name, age in ((".part-old", 7200), (".part-new", 60)):
         (run / "engines" / name).mkdir(parents=True)
@@ -315,6 +327,31 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     many = "many sentences, beam 1, torch too, shortlist too"
     assert measured == ["few sentences, beam 1", many, "few sentences, beam 3"]
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
+
+
+def test_with_a_deadline_nobody_waits_for_a_race_but_the_first_of_few_and_of_many(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    races: list[Work] = []
+    won = {False: Layout("float32", 1, 2), True: Layout("float32", 2, 1, shortlist=True)}
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice("ctranslate2", won[work.many], 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    engine, few, many = fastest(run, beam=4), [Question([5], 3)] * 2, [Question([5], 3)] * 20
+
+    def found(questions: list[Question], beam: int, n_best: int = 1, measure: bool = False) -> Any:
+        chosen: Any = engine.fastest(questions, DecodeConfig(beam=beam), n_best, measure=measure)
+        return chosen.layout
+
+    assert found(few, 4) == won[False] and found(many, 4) == won[True] and len(races) == 2
+    assert found(few, 1) == won[False] and found(many, 6) == won[True] and len(races) == 2
+    assert found(many, 4, n_best=3) == dataclasses.replace(won[True], shortlist=False), "answers are compared"
+    engine._remember(str(dataclasses.replace(races[0], beam=2)), Choice("ctranslate2", Layout("int8"), 1.0).as_dict())
+    assert found(few, 2) == Layout("int8") and len(races) == 2, "what was measured before counts"
+    assert found(few, 1, measure=True) == won[False] and len(races) == 3, "without a deadline it is measured after all"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from kente.api.inputs import has_accelerator, has_torch, pick_device, thread_cou
 from kente.config import DecodeConfig
 from kente.configfile import apply
 from kente.data.tokenizer import Tokenizers
-from kente.decode.choosing import NAMES, Fastest, remembered
+from kente.decode.choice import NAMES
+from kente.decode.choosing import Fastest, remembered
 from kente.decode.conversion import obstacle
 from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine

@@ -15,14 +15,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
 from kente.data.store import Store
 from kente.decode.answers import Hypothesis, most_tokens
+from kente.decode.choice import NAMES, Choice, Name, Work
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.ctranslate2_search import Asker, Candidate
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from kente.decode.native_engine import NativeEngine
     from kente.decode.torch_engine import TorchEngine
 
-Name = Literal["ctranslate2", "native", "torch"]
-NAMES: dict[Name, str] = {"ctranslate2": "CTranslate2", "native": "native", "torch": "torch"}
-"""Engines, and what they are called where people read it."""
 FEW, BULK = 8, 256
 """Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
 NOTICEABLE = 0.002
@@ -57,60 +54,6 @@ HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch or the compiled search may be it, or a
-    shortlist help."""
-
-    many: bool
-    beam: int
-    torch: bool = False
-    shortlist: bool = False
-    native: bool = False
-
-    def __str__(self) -> str:
-        joining = {"native": self.native, "torch": self.torch, "shortlist": self.shortlist}
-        more = "".join(f", {name} too" for name, joins in joining.items() if joins)
-        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{more}"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The winner: an engine, CTranslate2 with its layout, with a `shortlist` or without; sentences a second of it, and of those that it beat,
-    by their names. 0 is unmeasured."""
-
-    engine: Name
-    layout: Layout | None = None
-    pace: float = 0.0
-    beaten: dict[str, float] = field(default_factory=dict)
-    shortlist: bool = False
-
-    def __str__(self) -> str:
-        how = f", {self.layout}" if self.layout else ", shortlist" if self.shortlist else ""
-        if not self.pace:
-            return f"{NAMES[self.engine]}{how} (not measured: the run has no validation set)"
-        beaten = ", ".join(f"{name}: {pace:,.0f}" for name, pace in self.beaten.items())
-        return f"{NAMES[self.engine]}{how}: {self.pace:,.0f} sentences/s when measured here" + f" ({beaten})" * bool(
-            beaten
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: Any) -> Choice | None:
-        """What was remembered; None if it cannot be used."""
-        try:
-            layout = None if record["layout"] is None else Layout(**record["layout"])
-            usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
-            usable &= record["engine"] in get_args(Name) and (layout is not None) == (record["engine"] == "ctranslate2")
-            beaten = {str(name): float(pace) for name, pace in record["beaten"].items()}
-            found = cls(record["engine"], layout, float(record["pace"]), beaten, bool(record["shortlist"]))
-            return found if usable else None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
 
 
 class Fastest:
@@ -136,6 +79,7 @@ class Fastest:
         self.consider_torch, self.shortlists = consider_torch, shortlists
         self.native, self.native_shortlist = native, native_shortlist
         self._engines: dict[Work, Engine] = {}
+        self._choices: dict[Work, Choice] = {}
         self._said: set[str] = set()
         self.name = engine.name
 
@@ -157,7 +101,9 @@ class Fastest:
             return []
         why = self.engine.cannot(config, n_best)
         engine = (
-            self.fastest(questions, config, n_best) if why is None else self._without_ctranslate2(config, n_best, why)
+            self.fastest(questions, config, n_best, measure=deadline is None)
+            if why is None
+            else self._without_ctranslate2(config, n_best, why)
         )
         self.name = engine.name
         return engine.search(questions, config, n_best=n_best, deadline=deadline)
@@ -186,15 +132,20 @@ class Fastest:
             self._said.add(text)
             self.reporter.say(text)
 
-    def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
-        """The engine for such questions; measured now if that was not done before, and said."""
+    def fastest(
+        self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1, *, measure: bool = True
+    ) -> Engine:
+        """The engine for such questions; measured now if that was not done before, and said. Without `measure`, what like questions got."""
         work = self._work(len(questions), config, n_best)
         if work not in self._engines:
             choice = self._remembered(work) or self._unmeasured(work, config)
+            alike = None if measure or choice else self._nearest(work)
+            if alike is not None:
+                return alike
             if self.native is not None and (choice is None or choice.engine == "native") and self._compiled() is None:
-                return self.fastest(questions, config, n_best)  # another race, without the compiled search
+                return self.fastest(questions, config, n_best, measure=measure)  # another race, without it
             choice = choice or self._measured(work, config)
-            self._engines[work] = self._chosen(choice)
+            self._engines[work], self._choices[work] = self._chosen(choice), choice
             self._say(f"translating with {choice}")
         return self._engines[work]
 
@@ -207,6 +158,16 @@ class Fastest:
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
         return Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
+
+    def _nearest(self, work: Work) -> Engine | None:
+        """What was chosen for as many sentences, with the beam most like this one, so that nobody with a deadline waits for a race."""
+        alike = [known for known in self._choices if known.many == work.many]
+        if not alike:
+            return None
+        nearest = min(alike, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
+        if work.shortlist or not nearest.shortlist:
+            return self._engines[nearest]
+        return self._chosen(self._choices[nearest].among_all_words())
 
     def _chosen(self, choice: Choice) -> Engine:
         if choice.layout is not None:
