@@ -684,6 +684,44 @@ def test_it_needs_no_torch(run: Path, compiler: None) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_where_neither_it_nor_ctranslate2_can_be_had_both_reasons_are_said(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Any:
+        raise ImportError("no module of that name")
+
+    broken, opened = run / "broken-cc", Run.open(run)
+    broken.write_text("#!/bin/sh\necho 'error: math.h: no such file' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    monkeypatch.setattr("kente.api.loading.ctranslate2", missing)
+    native.library.cache_clear()
+    why = "CTranslate2 cannot: it cannot be imported here (no module of that name)"
+    assert engine_of(opened) == ("native", why), "nobody has tried to compile it"
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=1, reporter=listener)
+    failed = f"{why}; nor can the native search: {broken} could not compile it: error: math.h: no such file"
+    assert isinstance(translator.engine, TorchEngine) and listener.said == [f"translating with torch; {failed}"]
+    name, because = engine_of(opened)
+    assert name == "torch" and because.startswith(f"{failed} (not tried again for 6 hours, or until ")
+    monkeypatch.setattr("kente.api.loading.has_torch", lambda: False)
+    with pytest.raises(UsageError) as caught:
+        api.load(run, beam=1, threads=1)
+    wanted = f"{run} needs torch, which is not installed here; `pip install torch` adds it. {failed}"
+    assert str(caught.value).startswith(wanted)
+
+
+def test_a_race_it_won_does_not_count_where_it_cannot_be_compiled(
+    run: Path, compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kente.api.loading.offered_shortlist", lambda *_: None)
+    engine = fastest(run, beam=1)
+    engine._remember(str(Work(False, 1, native=True)), Choice("native", None, 7.0).as_dict())
+    assert engine_of(Run.open(run), threads=2)[0] == "native"
+    monkeypatch.setattr("kente.api.loading.why_not_compiled", lambda: "the compiler is broken")
+    assert engine_of(Run.open(run), threads=2)[0] == "CTranslate2"
+
+
 # ---------------------------------------------------------------- asked for by name
 
 

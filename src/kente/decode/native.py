@@ -113,7 +113,7 @@ def _made(compiler: Sequence[str], path: Path) -> ctypes.CDLL:
     """Compiled and loaded. What went wrong is noted beside it, so that not every process waits for the same failure."""
     note = path.with_suffix(".failed")
     if said := _noted(note):
-        raise NativeMissing(f"{said} (not tried again for {HOURS} hours, or until {note} is removed)")
+        raise NativeMissing(said)
     failure = _compile(compiler, path)
     loaded = None if failure else _loaded(path)
     if loaded is None:
@@ -125,12 +125,13 @@ def _made(compiler: Sequence[str], path: Path) -> ctypes.CDLL:
 
 
 def _noted(note: Path) -> str:
-    """What failed here lately, or nothing."""
+    """What failed here lately, and how it is tried again; or nothing."""
     try:
         recent = time.time() - note.stat().st_mtime < HOURS * 3600
-        return note.read_text(encoding="utf-8") if recent else ""
+        said = note.read_text(encoding="utf-8") if recent else ""
     except OSError:
         return ""
+    return said and f"{said} (not tried again for {HOURS} hours, or until {note} is removed)"
 
 
 def _loaded(path: Path) -> ctypes.CDLL | None:
@@ -143,6 +144,13 @@ def _loaded(path: Path) -> ctypes.CDLL | None:
 def why_no_compiler() -> str | None:
     """None where there is a compiler; otherwise what to say."""
     return NO_COMPILER if _compiler() is None else None
+
+
+def why_not_compiled() -> str | None:
+    """What a compiler failed at here lately, where that is noted and nothing has been compiled since; nothing is tried."""
+    compiler = _compiler()
+    path = _path(compiler) if compiler else None
+    return None if path is None or path.exists() else _noted(path.with_suffix(".failed")) or None
 
 
 def _compiler() -> list[str] | None:
@@ -213,10 +221,15 @@ def _compile(compiler: Sequence[str], path: Path) -> str | None:
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
     """(exit code, standard error, in English) of a command in a session of its own: Ctrl-C is for us, and if we wait no longer, all of it ends."""
-    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    surroundings = {**os.environ, "LC_ALL": "C"}
     with subprocess.Popen(
-        command, **how, text=True, errors="replace", start_new_session=True, env=surroundings
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+        start_new_session=True,
     ) as process:
         try:
             said = process.communicate(timeout=SECONDS)[1]
