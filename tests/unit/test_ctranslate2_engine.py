@@ -430,7 +430,8 @@ def test_out_of_time_nothing_is_asked_again_and_what_is_settled_stays(config: De
 
 
 def test_out_of_time_answers_are_not_read_again(tmp_path: Path) -> None:
-    engine, questions = fast_engine(ending_model(TINY, seed=4), tmp_path, kind=Symbols), sentences(40)
+    model, questions = ending_model(TINY, seed=2, readiness=4.0), sentences(40)
+    engine = fast_engine(model, tmp_path, kind=Symbols)
     counting, first = counted(engine), len(engine._batches(questions, BEAM.beam))
     found = engine.search(questions, BEAM, deadline=lambda: counting.asked > first)
     assert counting.asked == first + 1 and sum(LATE in h.warnings for (h,) in found) >= 30
