@@ -381,8 +381,8 @@ class Run:
         shortlist = learn(together(stores), joint=tokenizers.joint)
         try:
             shortlist.save(path, tokenizers.sha256)
-        except PermissionError:
-            reporter.warn(f"{path} cannot be written: the shortlist will be learnt each time")
+        except OSError as error:  # not only for want of permission: the whole disk may be read-only
+            reporter.warn(f"{path} cannot be written ({error.strerror}): the shortlist will be learnt each time")
         return shortlist
 
     def languages(self, reporter: Reporter = SILENT) -> LanguagePair:
@@ -404,8 +404,8 @@ class Run:
         pair = learn_pair(self._codes(), ((pair.source, pair.target) for pair in Corpus.of_files(*texts)))
         try:
             pair.save(path)
-        except PermissionError:
-            reporter.warn(f"{path} cannot be written: the languages will be learnt each time")
+        except OSError as error:
+            reporter.warn(f"{path} cannot be written ({error.strerror}): the languages will be learnt each time")
         return pair
 
     def _codes(self) -> tuple[str, str]:

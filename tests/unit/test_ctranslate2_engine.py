@@ -385,6 +385,58 @@ def test_out_of_time_what_is_unanswered_comes_back_with_a_warning(tmp_path: Path
     same([some[place] for place in answered], [whole[place] for place in answered])
 
 
+class Counting:
+    """A translator, and how often it was asked for something."""
+
+    def __init__(self, translator: Any) -> None:
+        self.translator, self.asked = translator, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.translator, name)
+        if name not in ("translate_batch", "score_batch"):
+            return found
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self.asked += 1
+            return found(*arguments, **options)
+
+        return counted
+
+
+def counted(engine: CTranslate2Engine) -> Counting:
+    """The engine's translator, from now on counted."""
+    counting = Counting(engine.translator)
+    engine._loaded[engine.layout.numbers, engine.layout.workers, engine.layout.threads] = counting
+    return counting
+
+
+@pytest.mark.parametrize("config", [GREEDY, BEAM], ids=["greedy", "beam"])
+def test_out_of_time_nothing_is_asked_again_and_what_is_settled_stays(config: DecodeConfig, tmp_path: Path) -> None:
+    engine = fast_engine(ending_model(TINY, seed=5), tmp_path)
+    questions = [replace(q, cap=2 if place % 2 else q.cap) for place, q in enumerate(sentences(40))]
+    counting = counted(engine)
+    whole = engine.search(questions, config, deadline=lambda: False)
+    same(whole, engine.with_layout(engine.layout).search(questions, config))
+    first = len(engine._batches(questions, config.beam))
+    counting.asked = 0
+    engine.search(questions, config, deadline=lambda: False)
+    for after in range(first + 1, counting.asked):
+        counting.asked = 0
+        found = engine.search(questions, config, deadline=lambda: counting.asked >= after)  # noqa: B023
+        assert counting.asked == after
+        answered = [place for place, (h,) in enumerate(found) if LATE not in h.warnings]
+        assert 0 < len(answered) < len(questions)
+        same([found[place] for place in answered], [whole[place] for place in answered])
+
+
+def test_out_of_time_answers_are_not_read_again(tmp_path: Path) -> None:
+    model, questions = ending_model(TINY, seed=2, readiness=4.0), sentences(40)
+    engine = fast_engine(model, tmp_path, kind=Symbols)
+    counting, first = counted(engine), len(engine._batches(questions, BEAM.beam))
+    found = engine.search(questions, BEAM, deadline=lambda: counting.asked > first)
+    assert counting.asked == first + 1 and sum(LATE in h.warnings for (h,) in found) >= 30
+
+
 def test_a_deadline_may_raise(tmp_path: Path) -> None:
     def gone() -> bool:
         raise ConnectionError

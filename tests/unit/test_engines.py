@@ -202,6 +202,18 @@ def test_other_weights_get_another_folder_and_the_old_one_goes(run: Path) -> Non
     assert new != old and names(run / "engines") == {new.name}
 
 
+def test_another_shortlist_gets_another_folder_and_the_first_one_stays(run: Path) -> None:
+    opened = Run.open(run)
+    checkpoint = opened.chosen()
+    tokenizers = opened.tokenizers(checkpoint)
+    short = opened.shortlist(tokenizers)
+    kept = [EngineFolders(opened, checkpoint, tokenizers, some) for some in (None, short.first(5), short.first(9))]
+    for one in kept:
+        one.write_note(f"speed-01234567-{one.identity}.json", {"int8 loses": 0.0})
+    made = {one("float32").name for one in kept}
+    assert len(made) == 3 and names(run / "engines") == made | {f"speed-01234567-{o.identity}.json" for o in kept}
+
+
 def test_what_was_left_unfinished_long_ago_is_removed_and_what_is_being_written_is_not(run: Path) -> None:
     for name, age in ((".part-old", 7200), (".part-new", 60)):
         (run / "engines" / name).mkdir(parents=True)
@@ -317,6 +329,31 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
 
 
+def test_with_a_deadline_nobody_waits_for_a_race_but_the_first_of_few_and_of_many(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    races: list[Work] = []
+    won = {False: Layout("float32", 1, 2), True: Layout("float32", 2, 1, shortlist=True)}
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice("ctranslate2", won[work.many], 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    engine, few, many = fastest(run, beam=4), [Question([5], 3)] * 2, [Question([5], 3)] * 20
+
+    def found(questions: list[Question], beam: int, n_best: int = 1, measure: bool = False) -> Any:
+        chosen: Any = engine.fastest(questions, DecodeConfig(beam=beam), n_best, measure=measure)
+        return chosen.layout
+
+    assert found(few, 4) == won[False] and found(many, 4) == won[True] and len(races) == 2
+    assert found(few, 1) == won[False] and found(many, 6) == won[True] and len(races) == 2
+    assert found(many, 4, n_best=3) == dataclasses.replace(won[True], shortlist=False), "answers are compared"
+    engine._remember(str(dataclasses.replace(races[0], beam=2)), Choice("ctranslate2", Layout("int8"), 1.0).as_dict())
+    assert found(few, 2) == Layout("int8") and len(races) == 2, "what was measured before counts"
+    assert found(few, 1, measure=True) == won[False] and len(races) == 3, "without a deadline it is measured after all"
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -368,6 +405,12 @@ def test_torch_is_imported_to_race_only_for_a_file_that_may_repay_it(
 
 def test_another_number_of_threads_is_another_race(run: Path) -> None:
     assert fastest(run, threads=1)._note != fastest(run, threads=2)._note == fastest(run, threads=2)._note
+
+
+def test_so_is_another_processor_of_the_same_name(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = fastest(run)._note
+    monkeypatch.setattr(choosing, "abilities", lambda: "less")
+    assert fastest(run)._note != here
 
 
 @pytest.mark.parametrize(("lost", "races"), [(0.0019, True), (0.0051, False), (-0.01, True)])
@@ -577,14 +620,49 @@ def test_where_it_cannot_be_compiled_any_more_the_race_is_run_again(
     def missing() -> Any:
         raise native.NativeMissing("the disk is full")
 
+    listener, again, back = Listener(), Listener(), Listener()
+    with monkeypatch.context() as patch:
+        patch.setattr(native_engine, "library", missing)
+        api.load(run, beam=1, threads=2, shortlist=0, reporter=listener).translate(lines[:20])
+        api.load(run, beam=1, threads=2, shortlist=0, reporter=again).translate(lines[:20])
+    assert listener.said[:2] == [
+        "no native search: the disk is full",
+        "measuring engines, once for this run and machine (many sentences, beam 1, torch too)",
+    ]
+    assert listener.said[2].startswith("translating with CTranslate2, ") and "(torch: 6)" in listener.said[2]
+    assert again.said == [listener.said[0], listener.said[2]], "both races are remembered, each for what took part"
+    api.load(run, beam=1, threads=2, shortlist=0, reporter=back).translate(lines[:20])
+    assert back.said == ["translating with native: 7 sentences/s when measured here (CTranslate2: 6)"]
     monkeypatch.setattr(native_engine, "library", missing)
-    listener = Listener()
-    translator = api.load(run, beam=1, threads=2, shortlist=0, reporter=listener)
-    translator.translate(lines[:20])
-    assert listener.said[0] == "no native search: the disk is full"
-    assert listener.said[-1].startswith("translating with CTranslate2, ")
     with pytest.raises(UsageError, match=r"the native search cannot be the engine for .*: the disk is full"):
         api.load(run, engine="native")
+
+
+def test_a_race_it_could_not_take_part_in_is_run_again_once_it_can(
+    run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        choosing.Race, "pace", lambda race, engine, count, best=0.0: 7.0 if engine.name == "native" else 6.0
+    )
+
+    def missing() -> Any:
+        raise native.NativeMissing("the disk is full")
+
+    first, second = Listener(), Listener()
+    with monkeypatch.context() as patch:
+        patch.setattr(native_engine, "library", missing)
+        api.load(run, beam=1, threads=2, reporter=first).translate(lines[0])
+    assert first.said[1] == "measuring engines, once for this run and machine (few sentences, beam 1)"
+    api.load(run, beam=1, threads=2, reporter=second).translate(lines[0])
+    assert second.said[0] == "measuring engines, once for this run and machine (few sentences, beam 1, native too)"
+
+
+def test_a_run_without_its_corpus_compiles_nothing(run: Path, lines: list[str], compiler: None) -> None:
+    shutil.rmtree(run / "data")
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    translator.translate(lines[0])
+    assert "not measured" in listener.said[0] and not (run.parent / "cache" / "kente" / "native").exists()
 
 
 def test_beams_that_ctranslate2_cannot_search_are_compiled_too(run: Path, lines: list[str], compiler: None) -> None:
@@ -604,6 +682,44 @@ def test_it_needs_no_torch(run: Path, compiler: None) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_where_neither_it_nor_ctranslate2_can_be_had_both_reasons_are_said(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Any:
+        raise ImportError("no module of that name")
+
+    broken, opened = run / "broken-cc", Run.open(run)
+    broken.write_text("#!/bin/sh\necho 'error: math.h: no such file' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    monkeypatch.setattr("kente.api.loading.ctranslate2", missing)
+    native.library.cache_clear()
+    why = "CTranslate2 cannot: it cannot be imported here (no module of that name)"
+    assert engine_of(opened) == ("native", why), "nobody has tried to compile it"
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=1, reporter=listener)
+    failed = f"{why}; nor can the native search: {broken} could not compile it: error: math.h: no such file"
+    assert isinstance(translator.engine, TorchEngine) and listener.said == [f"translating with torch; {failed}"]
+    name, because = engine_of(opened)
+    assert name == "torch" and because.startswith(f"{failed} (not tried again for 6 hours, or until ")
+    monkeypatch.setattr("kente.api.loading.has_torch", lambda: False)
+    with pytest.raises(UsageError) as caught:
+        api.load(run, beam=1, threads=1)
+    wanted = f"{run} needs torch, which is not installed here; `pip install torch` adds it. {failed}"
+    assert str(caught.value).startswith(wanted)
+
+
+def test_a_race_it_won_does_not_count_where_it_cannot_be_compiled(
+    run: Path, compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kente.api.loading.offered_shortlist", lambda *_: None)
+    engine = fastest(run, beam=1)
+    engine._remember(str(Work(False, 1, native=True)), Choice("native", None, 7.0).as_dict())
+    assert engine_of(Run.open(run), threads=2)[0] == "native"
+    monkeypatch.setattr("kente.api.loading.why_not_compiled", lambda: "the compiler is broken")
+    assert engine_of(Run.open(run), threads=2)[0] == "CTranslate2"
 
 
 # ---------------------------------------------------------------- asked for by name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import string
 from pathlib import Path
@@ -18,7 +20,7 @@ from kente.data.corpus import Corpus
 from kente.data.grammar import generate
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
-from kente.runs import LANGUAGES, Run
+from kente.runs import LANGUAGES, SHORTLIST, Run
 from kente.text.languages import (
     ORDER,
     UNNAMED,
@@ -207,6 +209,33 @@ def test_a_damaged_file_is_said_and_learnt_again(tmp_path: Path) -> None:
     (run.path / LANGUAGES).write_text("{}")
     assert (run.languages(ears).source, run.languages().target) == UNNAMED
     assert "languages.json" in ears.heard and "learning it again now" in ears.heard
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_on_a_disk_that_cannot_be_written_to_languages_and_shortlist_are_learnt_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    class Ears(Reporter):
+        heard: tuple[str, ...] = ()
+
+        def warn(self, text: str) -> None:
+            self.heard += (text,)
+
+    def refuses(path: Path, data: bytes) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    run, ears = prepared(tmp_path / "run"), Ears()
+    tokenizers = run.tokenizers()
+    for name in (LANGUAGES, SHORTLIST):
+        (run.path / name).unlink(missing_ok=True)
+    monkeypatch.setattr("kente.text.languages.replace_file", refuses)
+    monkeypatch.setattr("kente.data.shortlist.replace_file", refuses)
+    assert run.languages(ears).source and len(run.shortlist(tokenizers, ears).table)
+    why = os.strerror(number)
+    assert ears.heard == (
+        f"{run.path / LANGUAGES} cannot be written ({why}): the languages will be learnt each time",
+        f"{run.path / SHORTLIST} cannot be written ({why}): the shortlist will be learnt each time",
+    )
 
 
 def test_a_run_with_nothing_to_learn_from_says_so(tmp_path: Path) -> None:

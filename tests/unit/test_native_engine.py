@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -312,6 +314,33 @@ def test_a_deadline_may_raise_and_ends_the_search() -> None:
     assert time.perf_counter() - began < 30
 
 
+# ---------------------------------------------------------------- memory
+
+
+STARVED = """
+#include <stdlib.h>
+#define aligned_alloc(alignment, bytes) NULL
+#include "search.c"
+
+int main(void) {
+    Model model = {.shape = {.width = 16, .heads = 1, .inner = 16, .encoder_layers = 1, .decoder_layers = 2}, .stride = 16};
+    int ids[2] = {4, 5}, starts[2] = {0, 2};
+    Sources sources = {ids, starts, 1, NULL};
+    Arena arena = {0};
+    read_sources(&model, &sources, &arena);
+    return arena.failed ? 7 : 0;
+}
+"""
+
+
+def test_where_there_is_no_memory_for_a_text_nothing_is_written_through_it(tmp_path: Path) -> None:
+    (tmp_path / "starved.c").write_text(STARVED)
+    options = [flag for flag in native._flags() if flag not in ("-shared", "-O3")]
+    made = [*(native._compiler() or ()), *options, "-w", "-I", str(native.FOLDER), str(tmp_path / "starved.c")]
+    subprocess.run([*made, "-o", str(tmp_path / "starved"), "-lm"], check=True)
+    assert subprocess.run([tmp_path / "starved"]).returncode == 7, "it says so, and does not crash"
+
+
 # ---------------------------------------------------------------- compiling
 
 
@@ -359,6 +388,124 @@ def test_a_compiler_that_fails_is_quoted_and_tried_again_only_after_hours(
     with pytest.raises(native.NativeMissing):
         native.library()
     assert tries.read_text() == "once\nonce\n", "by then something may have been installed"
+
+
+def compiler_that(folder: Path, does: str) -> tuple[str, Path]:
+    """(a compiler that does this and nothing else, a file with a line for each time it was started)."""
+    made, tries = folder / "some-cc", folder / "tries"
+    made.write_text(f"#!/bin/sh\necho once >> {tries}\n{does}\n")
+    made.chmod(0o755)
+    return str(made), tries
+
+
+def why_missing() -> str:
+    with pytest.raises(native.NativeMissing) as caught:
+        native.library()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("kill -KILL $$", "some-cc was ended by SIGKILL; the next process tries again"),
+        ("kill -INT $$", "some-cc was ended by SIGINT; the next process tries again"),
+        (
+            "echo 'cc: fatal error: Killed signal terminated program cc1' >&2; exit 1",
+            "some-cc could not compile it: cc: fatal error: Killed signal terminated program cc1; the next process tries again",
+        ),
+        (
+            "echo 'search.c:1:' >&2; echo 'error: /tmp/cc1.s: No space left on device' >&2; exit 1",
+            "some-cc could not compile it: error: /tmp/cc1.s: No space left on device; the next process tries again",
+        ),
+    ],
+    ids=["killed", "interrupted", "a part of it killed", "disk full"],
+)
+def test_a_failure_that_passes_is_not_remembered(
+    does: str, says: str, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, tries = compiler_that(fresh, does)
+    monkeypatch.setenv("CC", command)
+    assert why_missing().endswith(says) and why_missing().endswith(says)
+    assert tries.read_text() == "once\nonce\n" and not [*(fresh / "kente" / "native").iterdir()]
+
+
+def test_a_compiler_is_interrupted_by_nobody_and_ends_with_those_it_started(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, _ = compiler_that(fresh, f"sleep 60 & echo $! > {fresh}/helper; echo $$ > {fresh}/session; wait")
+    monkeypatch.setenv("CC", command)
+    monkeypatch.setattr(native, "SECONDS", 1)
+    groups: list[int] = []
+    kill = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda group, number: (groups.append(group), kill(group, number)))
+    assert why_missing().endswith("some-cc took more than 1 s to compile it")
+    assert groups == [int((fresh / "session").read_text())] != [os.getpgrp()]
+    helper = Path(f"/proc/{int((fresh / 'helper').read_text())}/stat")
+    for _ in range(100):
+        if not helper.exists() or helper.read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        time.sleep(0.02)
+    else:
+        os.kill(int((fresh / "helper").read_text()), signal.SIGKILL)
+        pytest.fail("what the compiler started goes on")
+
+
+def test_of_all_a_compiler_says_the_error_is_quoted(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = (
+        "In file included from search.c:5:\nproducts.h:6:10: fatal error: math.h: No such file\ncompilation terminated."
+    )
+    command, _ = compiler_that(fresh, f"cat >&2 <<END\n{words}\nEND\nexit 1")
+    monkeypatch.setenv("CC", command)
+    assert why_missing() == f"{command} could not compile it: products.h:6:10: fatal error: math.h: No such file"
+
+
+def test_all_words_of_cc_begin_the_command_and_others_make_another_library(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, _ = compiler_that(fresh, f'printf "%s\\n" "$1" "$2" "$3" > {fresh}/words; exit 1')
+    monkeypatch.setenv("CC", f"{command} gcc '-DNAME=two words'")
+    assert why_missing() == f"{command} gcc '-DNAME=two words' could not compile it: it said nothing"
+    assert (fresh / "words").read_text() == f"gcc\n-DNAME=two words\n{native.FLAGS[0]}\n"
+    paths = set()
+    for words in ("", " gcc", " clang"):
+        monkeypatch.setenv("CC", command + words)
+        paths.add(native._path(native._compiler() or ()))
+    assert len(paths) == 3
+    monkeypatch.setenv("CC", 'gcc "unclosed')
+    assert why_missing() == native.NO_COMPILER
+
+
+def test_a_processor_that_can_do_less_under_the_same_name_gets_a_library_of_its_own(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, told = set(), set()
+    monkeypatch.setattr(native, "processor", lambda: "AMD EPYC")
+    monkeypatch.setattr(native, "CPUINFO", fresh / "cpuinfo")
+    one = "model name\t: AMD EPYC\ncpu MHz\t\t: {}\n{}\n\n"
+    for megahertz, lines in (
+        (2000, "flags\t\t: fpu avx2 avx512f"),
+        (3000, "flags\t\t: fpu avx2 avx512f"),
+        (2000, "flags\t\t: fpu avx2"),
+        (2000, "Features\t: asimd sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40"),
+        (2000, "Features\t: asimd sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f"),
+        (2000, ""),
+    ):
+        (fresh / "cpuinfo").write_text(one.format(megahertz, lines) * 2)
+        paths.add(native._path(native._compiler() or ()))
+        told.add(native.abilities())
+    assert len(paths) == len(told) == 5, "how fast it goes at the moment does not count"
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="there is no folder that nobody may write to")
+def test_a_cache_that_is_there_and_cannot_be_written_to_is_not_blamed_on_the_compiler(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, tries = compiler_that(fresh, "exit 1")
+    monkeypatch.setenv("CC", command)
+    (fresh / "kente").mkdir()
+    (fresh / "kente" / "native").symlink_to("/sys/kernel")
+    assert why_missing().startswith(f"it could not be compiled into {fresh}/kente/native: ")
+    assert not tries.exists(), "it is found out before anything is compiled"
 
 
 def test_a_cache_that_cannot_be_written_to_is_named(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:

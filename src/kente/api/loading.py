@@ -11,13 +11,14 @@ from kente.api.inputs import has_accelerator, has_torch, pick_device, thread_cou
 from kente.config import DecodeConfig
 from kente.configfile import apply
 from kente.data.tokenizer import Tokenizers
-from kente.decode.choosing import NAMES, Fastest, remembered
+from kente.decode.choice import NAMES
+from kente.decode.choosing import Fastest, remembered
 from kente.decode.conversion import obstacle
 from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.native import NativeMissing, why_no_compiler
+from kente.decode.native import NativeMissing, why_no_compiler, why_not_compiled
 from kente.decode.native_engine import NativeEngine, Network
 from kente.decode.native_engine import obstacle as native_obstacle
 from kente.decode.translator import Translator
@@ -142,8 +143,17 @@ def _engine(
         )
     if decode.engine == "ctranslate2":
         raise UsageError(f"CTranslate2 cannot be the engine for {run.path}: {why}; --engine torch can")
-    reporter.say(f"translating with torch; CTranslate2 cannot: {why}")
+    because = _because(why, why_native)
+    if not has_torch():
+        raise UsageError(f"{run.path} needs torch, which is not installed here; `pip install torch` adds it. {because}")
+    reporter.say(f"translating with torch; {because}")
     return in_torch()
+
+
+def _because(why: str | None, why_native: str | None) -> str:
+    """Why torch is left to translate; what keeps both of the others away is said once."""
+    more = f"; nor can the native search: {why_native}" if why_native not in (None, why) else ""
+    return f"CTranslate2 cannot: {why}{more}"
 
 
 def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tuple[str, str]:
@@ -153,18 +163,22 @@ def engine_of(run: Run, device: str = "auto", threads: int | None = None) -> tup
     why = _why_not(run, device)
     if why is not None and run.config.decode.engine == "ctranslate2":
         return "none", f"the run's setting decode.engine asks for CTranslate2, which cannot: {why}"
-    why_native = _why_not_native(run, device)
+    why_native = _why_not_native(run, device) or why_not_compiled()
     if run.config.decode.engine == "native":
         asked = "the run's setting decode.engine asks for the native search"
         return ("native", asked) if why_native is None else ("none", f"{asked}, which cannot: {why_native}")
     if why is not None:
-        return "torch" if why_native else "native", f"CTranslate2 cannot: {why}"
+        return ("torch", _because(why, why_native)) if why_native else ("native", f"CTranslate2 cannot: {why}")
     checkpoint = run.chosen()
     tokenizers = run.tokenizers(checkpoint)
     decode = run.config.decode
     shortlist = shortlist_of(run, tokenizers, decode) or offered_shortlist(run, tokenizers, decode)
     folders = EngineFolders(run, checkpoint, tokenizers, shortlist)
-    races = remembered(folders, thread_count(threads))
+    races = {
+        work: choice
+        for work, choice in remembered(folders, thread_count(threads)).items()
+        if choice.engine != "native" or why_native is None
+    }
     if not races:
         others = " or native" if why_native is None else ""
         return f"CTranslate2{others}", "it carries this model; what is fastest is measured when it first translates"

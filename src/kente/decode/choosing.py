@@ -15,21 +15,21 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
 from kente.data.store import Store
 from kente.decode.answers import Hypothesis, most_tokens
+from kente.decode.choice import NAMES, Choice, Name, Work
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.ctranslate2_search import Asker, Candidate
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.native import NativeMissing
+from kente.decode.native import NativeMissing, abilities
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from kente.decode.native_engine import NativeEngine
     from kente.decode.torch_engine import TorchEngine
 
-Name = Literal["ctranslate2", "native", "torch"]
-NAMES: dict[Name, str] = {"ctranslate2": "CTranslate2", "native": "native", "torch": "torch"}
-"""Engines, and what they are called where people read it."""
 FEW, BULK = 8, 256
 """Questions asked at once that someone waits for; more are a file to be got through. So many that importing torch may be repaid."""
 NOTICEABLE = 0.002
@@ -57,60 +54,6 @@ HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
-
-
-@dataclass(frozen=True)
-class Work:
-    """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch or the compiled search may be it, or a
-    shortlist help."""
-
-    many: bool
-    beam: int
-    torch: bool = False
-    shortlist: bool = False
-    native: bool = False
-
-    def __str__(self) -> str:
-        joining = {"native": self.native, "torch": self.torch, "shortlist": self.shortlist}
-        more = "".join(f", {name} too" for name, joins in joining.items() if joins)
-        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{more}"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The winner: an engine, CTranslate2 with its layout, with a `shortlist` or without; sentences a second of it, and of those that it beat,
-    by their names. 0 is unmeasured."""
-
-    engine: Name
-    layout: Layout | None = None
-    pace: float = 0.0
-    beaten: dict[str, float] = field(default_factory=dict)
-    shortlist: bool = False
-
-    def __str__(self) -> str:
-        how = f", {self.layout}" if self.layout else ", shortlist" if self.shortlist else ""
-        if not self.pace:
-            return f"{NAMES[self.engine]}{how} (not measured: the run has no validation set)"
-        beaten = ", ".join(f"{name}: {pace:,.0f}" for name, pace in self.beaten.items())
-        return f"{NAMES[self.engine]}{how}: {self.pace:,.0f} sentences/s when measured here" + f" ({beaten})" * bool(
-            beaten
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, record: Any) -> Choice | None:
-        """What was remembered; None if it cannot be used."""
-        try:
-            layout = None if record["layout"] is None else Layout(**record["layout"])
-            usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
-            usable &= record["engine"] in get_args(Name) and (layout is not None) == (record["engine"] == "ctranslate2")
-            beaten = {str(name): float(pace) for name, pace in record["beaten"].items()}
-            found = cls(record["engine"], layout, float(record["pace"]), beaten, bool(record["shortlist"]))
-            return found if usable else None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
 
 
 class Fastest:
@@ -136,6 +79,7 @@ class Fastest:
         self.consider_torch, self.shortlists = consider_torch, shortlists
         self.native, self.native_shortlist = native, native_shortlist
         self._engines: dict[Work, Engine] = {}
+        self._choices: dict[Work, Choice] = {}
         self._said: set[str] = set()
         self.name = engine.name
 
@@ -157,7 +101,9 @@ class Fastest:
             return []
         why = self.engine.cannot(config, n_best)
         engine = (
-            self.fastest(questions, config, n_best) if why is None else self._without_ctranslate2(config, n_best, why)
+            self.fastest(questions, config, n_best, measure=deadline is None)
+            if why is None
+            else self._without_ctranslate2(config, n_best, why)
         )
         self.name = engine.name
         return engine.search(questions, config, n_best=n_best, deadline=deadline)
@@ -186,22 +132,42 @@ class Fastest:
             self._said.add(text)
             self.reporter.say(text)
 
-    def fastest(self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1) -> Engine:
-        """The engine for such questions; measured now if that was not done before, and said."""
-        many = len(questions) > FEW
+    def fastest(
+        self, questions: Sequence[Question], config: DecodeConfig, n_best: int = 1, *, measure: bool = True
+    ) -> Engine:
+        """The engine for such questions; measured now if that was not done before, and said. Without `measure`, what like questions got."""
+        work = self._work(len(questions), config, n_best)
+        if work not in self._engines:
+            choice = self._remembered(work) or self._unmeasured(work, config)
+            alike = None if measure or choice else self._nearest(work)
+            if alike is not None:
+                return alike
+            if self.native is not None and (choice is None or choice.engine == "native") and self._compiled() is None:
+                return self.fastest(questions, config, n_best, measure=measure)  # another race, without it
+            choice = choice or self._measured(work, config)
+            self._engines[work], self._choices[work] = self._chosen(choice), choice
+            self._say(f"translating with {choice}")
+        return self._engines[work]
+
+    def _work(self, count: int, config: DecodeConfig, n_best: int) -> Work:
+        """What kind of work so many questions are, and who may race at it."""
+        many = count > FEW
         torch = self.consider_torch and self.native is None and many
-        torch = torch and (len(questions) >= BULK or sys.modules.get("torch") is not None)
+        torch = torch and (count >= BULK or sys.modules.get("torch") is not None)
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
-        work = Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
-        if work not in self._engines:
-            choice = self._remembered(work)
-            if choice is None or (choice.engine == "native" and self._compiled() is None):
-                choice = self._measured(work, config)
-            self._engines[work] = self._chosen(choice)
-            self._say(f"translating with {choice}")
-        return self._engines[work]
+        return Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
+
+    def _nearest(self, work: Work) -> Engine | None:
+        """What was chosen for as many sentences, with the beam most like this one, so that nobody with a deadline waits for a race."""
+        alike = [known for known in self._choices if known.many == work.many]
+        if not alike:
+            return None
+        nearest = min(alike, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
+        if work.shortlist or not nearest.shortlist:
+            return self._engines[nearest]
+        return self._chosen(self._choices[nearest].among_all_words())
 
     def _chosen(self, choice: Choice) -> Engine:
         if choice.layout is not None:
@@ -233,16 +199,19 @@ class Fastest:
 
     # ------------------------------------------------------------ measuring
 
-    def _measured(self, work: Work, config: DecodeConfig) -> Choice:
-        pairs = self._pairs(SAMPLED)
+    def _unmeasured(self, work: Work, config: DecodeConfig) -> Choice | None:
+        """The choice where there is nothing to race on."""
+        if any(source for source, _ in self._pairs(SAMPLED)):
+            return None
         workers, threads = (self.threads, 1) if work.many else (1, self.threads)
-        if not any(source for source, _ in pairs):
-            return Choice("ctranslate2", Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
+        return Choice("ctranslate2", Layout("float32", workers, threads, config.batch_tokens, self.shortlists[0]))
+
+    def _measured(self, work: Work, config: DecodeConfig) -> Choice:
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
-        race = Race(work, config, pairs, self.engine, self.folders.longest)
+        race = Race(work, config, self._pairs(SAMPLED), self.engine, self.folders.longest)
         numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
         choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "ctranslate2")))
-        rivals: list[Name] = ["native"] if self._compiled() is not None else ["torch"] if work.torch else []
+        rivals: list[Name] = ["native"] if work.native else ["torch"] if work.torch else []
         for name in rivals:
             choice = race.against(
                 choice, name, {used: self._weighing(name, used) for used in self._shortlists(race, name)}
@@ -292,7 +261,7 @@ class Fastest:
 
 def _note_of(folders: EngineFolders, threads: int) -> str:
     """The note of what was measured: one for each machine, and for whatever else changes the race."""
-    circumstances = RACE, processor(), threads, ctranslate2().__version__
+    circumstances = RACE, processor(), abilities(), threads, ctranslate2().__version__
     machine = hashlib.sha256(json.dumps(circumstances).encode()).hexdigest()[:8]
     return f"speed-{machine}-{folders.identity}.json"
 

@@ -6,8 +6,6 @@ What CTranslate2 has no way to do (reproducible sampling, a beam without repeats
 from __future__ import annotations
 
 import copy
-import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +22,6 @@ from kente.decode.library import ctranslate2
 if TYPE_CHECKING:
     from kente.decode.torch_engine import TorchEngine
 
-SOONEST, PATIENCE = 0.0002, 0.05
-"""Seconds between two looks at the deadline at least, and as a share of the time waited already."""
 TURNS = 4
 """Batches for each of several workers at least: with two, one of them waited for the other's last."""
 
@@ -93,8 +89,8 @@ class CTranslate2Engine:
         """Answers to the questions. Late, an answer is empty: a search that has not ended has nothing to show here."""
         if self.cannot(config, n_best) is not None:
             return self.in_torch().search(questions, config, n_best=n_best, deadline=deadline)
-        asker = Asker(self.translator, config, n_best, self.names, self.layout.shortlist)
-        found = dict(self._asked(asker, questions, deadline))
+        asker = Asker(self.translator, config, n_best, self.names, self.layout.shortlist, deadline)
+        found = dict(self._asked(asker, questions))
         self._make_exact(asker, questions, found)
         answers = [[too_late()] for _ in questions]
         doubtful = []
@@ -104,10 +100,9 @@ class CTranslate2Engine:
                 answers[place] = at_once
             else:
                 doubtful.append(place)
-        if doubtful and not (deadline is not None and deadline()):
-            settled = asker.settle([questions[place] for place in doubtful], [found[place] for place in doubtful])
-            for place, hypotheses in zip(doubtful, settled, strict=True):
-                answers[place] = hypotheses
+        settled = asker.settle([questions[place] for place in doubtful], [found[place] for place in doubtful])
+        for place, hypotheses in settled.items():
+            answers[doubtful[place]] = hypotheses
         return answers
 
     def cannot(self, config: DecodeConfig, n_best: int = 1) -> str | None:
@@ -121,22 +116,15 @@ class CTranslate2Engine:
             return f"{self.vocabulary} words are too few for its beam of {beam}"
         return None
 
-    def _asked(
-        self, asker: Asker, questions: Sequence[Question], deadline: Deadline | None
-    ) -> Iterator[tuple[int, list[Candidate]]]:
+    def _asked(self, asker: Asker, questions: Sequence[Question]) -> Iterator[tuple[int, list[Candidate]]]:
         """(place of the question, candidates) as they come; the rest is missing once time is out."""
-        waiting, asked = deque(self._batches(questions, asker.beam)), deque[tuple[list[int], list[Promise]]]()
-        ahead = len(waiting) if deadline is None else self.layout.workers + 1  # what is asked for cannot be taken back
-        while waiting or asked:
-            while waiting and len(asked) < ahead:
-                if deadline is not None and deadline():
-                    return
-                batch = [questions[place] for place in waiting[0]]
-                asked.append((waiting.popleft(), asker.ask(batch, max(question.cap for question in batch) + 1)))
-            places, promises = asked.popleft()
-            if deadline is not None and not _kept_in_time(promises, deadline):
-                return
-            yield from ((place, promise.kept()) for place, promise in zip(places, promises, strict=True))
+
+        def ask(places: list[int]) -> list[Promise]:
+            batch = [questions[place] for place in places]
+            return asker.ask(batch, max(question.cap for question in batch) + 1)
+
+        for places, candidates in asker.in_turn(self._batches(questions, asker.beam), ask):
+            yield from zip(places, candidates, strict=True)
 
     def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
         """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
@@ -152,7 +140,8 @@ class CTranslate2Engine:
         ]
 
     def _make_exact(self, asker: Asker, questions: Sequence[Question], found: dict[int, list[Candidate]]) -> None:
-        """Read answers again where words that may not be written, or a forced beginning, take more than a trace of the probability."""
+        """Read answers again where words that may not be written, or a forced beginning, take more than a trace of the probability.
+        What cannot be read in time is let go."""
         for place, candidates in found.items():
             prefix = questions[place].prefix
             if prefix and asker.beam > 1:  # right after it, CTranslate2 hardly lets an answer end
@@ -161,7 +150,9 @@ class CTranslate2Engine:
         unsure = [place for place in found if everything or questions[place].prefix]
         if unsure:
             exact = asker.read_again([questions[place] for place in unsure], [found[place] for place in unsure])
-            found.update(zip(unsure, exact, strict=True))
+            found.update(zip(unsure, exact, strict=False))
+            for place in unsure[len(exact) :]:
+                del found[place]
 
     def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
         """The answers, with the model's own numbers."""
@@ -188,12 +179,3 @@ class CTranslate2Engine:
         asker = Asker(self.translator, DecodeConfig(beam=1), 1, self.names)
         weights = self._weights(asker, questions, answers)
         return [[(row.index(max(row)), place) for place, row in enumerate(rows)] for rows in weights]
-
-
-def _kept_in_time(promises: Sequence[Promise], deadline: Deadline) -> bool:
-    began = time.perf_counter()
-    while not all(promise.is_kept() for promise in promises):
-        if deadline():
-            return False
-        time.sleep(max(SOONEST, PATIENCE * (time.perf_counter() - began)))
-    return True

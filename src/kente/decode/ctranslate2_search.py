@@ -10,15 +10,16 @@ It searches the way `search` does, and differs in four things, which are put rig
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kente.config import DecodeConfig
 from kente.data.tokenizer import BOS, EOS, PAD
 from kente.decode.answers import CUT, LOOPED, Hypothesis, end_of_loop, length_penalty, no_answer, run_of_a_loop
-from kente.decode.engine import Question, rows_for
+from kente.decode.engine import Deadline, Question, rows_for
 
 PATIENCE = 1.4
 """Answers finished before a beam stops, for each place in the beam: a better one that ends later is missed now and then. More patience
@@ -30,14 +31,19 @@ TRACE = 1e-6
 ROUNDS = 8
 """How often a sentence is asked again for the loops in its answers."""
 TOGETHER = 16
-"""Rows of a batch of sentences that are asked again: few enough for every worker to have some."""
+"""Rows of a batch of sentences that are asked again, or of answers that are read while a deadline is near: few enough for every worker to have some."""
 READ_TOKENS = 256
 """Tokens read at once to take the log-probabilities of answers, each over all words: with 4,096 it took three times as long."""
+
+SOONEST, WAITED = 0.0002, 0.05
+"""Seconds between two looks at the deadline at least, and as a share of the time waited already."""
 
 IMPOSSIBLE = -1e9
 """Log-probability of an answer that holds what may not be written."""
 
 Loop = tuple[int, ...]
+Group = TypeVar("Group")
+Kept = TypeVar("Kept", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,16 @@ class Candidate:
 
     def score(self, power: float) -> float:
         return self.log_probability / length_penalty(len(self.ids) + 1.0, power)
+
+
+class Promised(Protocol[Kept]):
+    """What CTranslate2 is at work on."""
+
+    def is_kept(self) -> bool: ...
+
+    def kept(self) -> Kept:
+        """What was promised, waited for."""
+        ...
 
 
 class Promise:
@@ -72,18 +88,38 @@ class Promise:
         return found
 
 
+class Reading:
+    """How likely each token of an answer and its end mark are, when it is read."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def is_kept(self) -> bool:
+        return bool(self._result.done())
+
+    def kept(self) -> list[float]:
+        return list(self._result.result().log_probs)
+
+
 class Asker:
     """Asks a ctranslate2.Translator for answers under one set of settings.
 
-    `names` are the names of ids; `shortlist` says that the model has a vocabulary map to be used.
+    `names` are the names of ids; `shortlist` says that the model has a vocabulary map to be used. Once `deadline` says that time is out,
+    nothing more is asked for, and what is asked for already is not waited for.
     """
 
     def __init__(
-        self, translator: Any, config: DecodeConfig, n_best: int, names: Sequence[str], shortlist: bool = False
+        self,
+        translator: Any,
+        config: DecodeConfig,
+        n_best: int,
+        names: Sequence[str],
+        shortlist: bool = False,
+        deadline: Deadline | None = None,
     ) -> None:
         self.translator, self.config, self.n_best, self.names = translator, config, n_best, names
         self.beam = rows_for(config, n_best)
-        self.shortlist = shortlist
+        self.shortlist, self.deadline = shortlist, deadline
 
     def _options(self, patient: bool) -> dict[str, Any]:
         """`patient`, a beam hands over all it finished; otherwise, where the longest sum wins, it stops when nothing can beat its best."""
@@ -121,6 +157,24 @@ class Asker:
         )
         return [Promise(result, options["length_penalty"]) for result in promised]
 
+    def in_turn(
+        self, groups: Iterable[Group], ask: Callable[[Group], Sequence[Promised[Kept]]]
+    ) -> Iterator[tuple[Group, list[Kept]]]:
+        """(group, what it was promised) as they come, in their order; the rest is missing once time is out."""
+        waiting, asked = deque(groups), deque[tuple[Group, Sequence[Promised[Kept]]]]()
+        late = self.deadline
+        ahead = len(waiting) if late is None else self.translator.num_translators + 1  # nothing asked can be taken back
+        while waiting or asked:
+            while waiting and len(asked) < ahead:
+                if late is not None and late():
+                    return
+                group = waiting.popleft()
+                asked.append((group, ask(group)))
+            group, promises = asked.popleft()
+            if late is not None and not _kept_in_time(promises, late):
+                return
+            yield group, [promise.kept() for promise in promises]
+
     def _tokens(self, ids: Iterable[int]) -> list[str]:
         return [self.names[i] for i in ids]
 
@@ -144,13 +198,16 @@ class Asker:
 
     def settle(
         self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
-    ) -> list[list[Hypothesis]]:
-        """Answers where the candidates held none: cut at their greatest length and ended there; with loops, asked again, loops forbidden."""
-        loops = {place: loops_in(questions[place], some) for place, some in enumerate(candidates)}
+    ) -> dict[int, list[Hypothesis]]:
+        """Answers, by the places of their questions, where the candidates held none: cut at their greatest length and ended there; with loops,
+        asked again, loops forbidden. What was not settled in time is missing."""
+        found: dict[int, Sequence[Candidate]] = dict(enumerate(candidates))
+        loops = {place: loops_in(questions[place], some) for place, some in found.items()}
         if self.beam > 1:  # a loop takes the place of others, and other lengths make other beams
-            candidates = self._asked_each(questions, [*loops.values()])
-        found = dict(enumerate(self._cut(questions, candidates)))
+            found = self._asked_each(questions, found, loops)
+        found = self._cut(questions, found)
         known: dict[int, list[Candidate]] = defaultdict(list)
+        settled: list[int] = []
         for round_ in range(ROUNDS + 1):
             looping = {}
             for place, some in found.items():
@@ -159,48 +216,59 @@ class Asker:
                 if self.best(known[place], bad) is None:
                     looping[place] = some
                     loops[place] |= loops_in(questions[place], some)
+            settled += [place for place in found if place not in looping]
             if not looping or round_ == ROUNDS:
                 break
-            group = [questions[place] for place in looping]
-            asked = self._asked_each(group, [loops[place] for place in looping])
-            found = dict(zip(looping, self._cut(group, asked), strict=True))
+            found = self._cut(questions, self._asked_each(questions, looping, loops))
         stumps = dict(zip(looping, self._broken_off(questions, looping), strict=True))
         for place, some in stumps.items():
             known[place] = distinct(known[place], some)
-        unread = list(stumps) if self.beam > 1 else list(range(len(questions)))
+        unread = list(stumps) if self.beam > 1 else sorted([*settled, *stumps])
         exact = self.read_again([questions[place] for place in unread], [known[place] for place in unread])
-        known.update(zip(unread, exact, strict=True))
-        return [self._final(known[place], bool(loops[place])) for place in range(len(questions))]
+        known.update(zip(unread, exact, strict=False))
+        late = {*unread[len(exact) :]}
+        return {p: self._final(known[p], bool(loops[p])) for p in (*settled, *stumps) if p not in late}
 
-    def _asked_each(self, questions: Sequence[Question], loops: Sequence[set[Loop]]) -> list[list[Candidate]]:
-        """Candidates for each question, as if it had been asked alone, its loops forbidden. Those with loops may share them, for what goes round in
-        one answer may not do so in another; a neighbour's greatest length is felt by a beam that comes to its own."""
-        size = math.ceil(TOGETHER / self.beam)
+    def _asked_each(
+        self, questions: Sequence[Question], wanted: Iterable[int], loops: Mapping[int, set[Loop]]
+    ) -> dict[int, Sequence[Candidate]]:
+        """Candidates for the questions in the places `wanted`, as if each had been asked alone, its loops forbidden. Those with loops may share them,
+        for what goes round in one answer may not do so in another; a neighbour's greatest length is felt by a beam that comes to its own."""
+        wanted, size = [*wanted], math.ceil(TOGETHER / self.beam)
         groups = []
         for with_loops in (False, True):
-            places = [place for place in range(len(questions)) if bool(loops[place]) == with_loops]
+            places = [place for place in wanted if bool(loops[place]) == with_loops]
             places.sort(key=lambda place: questions[place].cap)
             groups += [places[begin : begin + size] for begin in range(0, len(places), size)]
         found = self._found(questions, groups, loops)
         if self.beam > 1:
-            found |= self._found(questions, of_one_length(questions, found, loops), loops)
-        return [found[place] for place in range(len(questions))]
+            again = of_one_length(questions, found, loops)
+            found = {p: some for p, some in found.items() if not any(p in places for places in again)}
+            found |= self._found(questions, again, loops)
+        return {place: found[place] for place in wanted if place in found}
 
     def _found(
-        self, questions: Sequence[Question], groups: Iterable[list[int]], loops: Sequence[set[Loop]]
-    ) -> dict[int, list[Candidate]]:
-        """Candidates by the places of their questions, each group asked together."""
-        promises: dict[int, Promise] = {}
-        for places in groups:
+        self, questions: Sequence[Question], groups: Iterable[list[int]], loops: Mapping[int, set[Loop]]
+    ) -> dict[int, Sequence[Candidate]]:
+        """Candidates by the places of their questions, each group asked together; those that came in time."""
+
+        def ask(places: list[int]) -> list[Promise]:
             group, never = [questions[place] for place in places], set[Loop]().union(*(loops[p] for p in places))
-            promises |= zip(places, self.ask(group, max(q.cap for q in group) + 1, never), strict=True)
-        return {place: promise.kept() for place, promise in promises.items()}
+            return self.ask(group, max(q.cap for q in group) + 1, never)
+
+        return {
+            place: some
+            for places, found in self.in_turn(groups, ask)
+            for place, some in zip(places, found, strict=True)
+        }
 
     def _final(self, candidates: Sequence[Candidate], looped: bool) -> list[Hypothesis]:
         best = self.best(candidates) or []
         return [self._hypothesis(candidate, warnings_of(candidate, looped)) for candidate in best] or [no_answer()]
 
-    def _broken_off(self, questions: Sequence[Question], waiting: dict[int, list[Candidate]]) -> list[list[Candidate]]:
+    def _broken_off(
+        self, questions: Sequence[Question], waiting: Mapping[int, Sequence[Candidate]]
+    ) -> list[list[Candidate]]:
         """Answers that find ever new loops, up to the first of them."""
         stumps = []
         for place, candidates in waiting.items():
@@ -208,35 +276,50 @@ class Asker:
             stumps.append([Candidate(c.ids[: end[0]], 0.0, ended=False) for c, end in ends if end is not None])
         return stumps
 
-    def _cut(self, questions: Sequence[Question], candidates: Sequence[Iterable[Candidate]]) -> list[list[Candidate]]:
+    def _cut(
+        self, questions: Sequence[Question], found: Mapping[int, Sequence[Candidate]]
+    ) -> dict[int, Sequence[Candidate]]:
         """Candidates up to their greatest length: what is longer was not ended by the model. In a beam, with the model's own numbers."""
-        shorter = [
-            distinct(c if len(c.ids) <= q.cap else replace(c, ids=c.ids[: q.cap], ended=False) for c in some)
-            for q, some in zip(questions, candidates, strict=True)
-        ]
-        return self.read_again(questions, shorter) if self.beam > 1 else shorter
+        shorter = []
+        for place, some in found.items():
+            cap = questions[place].cap
+            shorter.append(distinct(c if len(c.ids) <= cap else replace(c, ids=c.ids[:cap], ended=False) for c in some))
+        if self.beam > 1:
+            shorter = self.read_again([questions[place] for place in found], shorter)
+        return dict(zip(found, shorter, strict=False))
 
     # ------------------------------------------------------------ the model's own numbers
 
     def read_again(
         self, questions: Sequence[Question], candidates: Sequence[Sequence[Candidate]]
     ) -> list[list[Candidate]]:
-        """The candidates with log-probabilities over all words and to the end mark."""
+        """The candidates with log-probabilities over all words and to the end mark; of the first few questions where time is out."""
         pairs = [(q, c) for q, some in zip(questions, candidates, strict=True) for c in some]
-        numbers = self.log_probabilities([q for q, _ in pairs], [c.ids for _, c in pairs])
-        exact = iter([replace(c, log_probability=sum(own)) for (_, c), own in zip(pairs, numbers, strict=True)])
-        return [[next(exact) for _ in some] for some in candidates]
+        numbers = deque(self.log_probabilities([q for q, _ in pairs], [c.ids for _, c in pairs]))
+        exact = []
+        for some in candidates:
+            if len(numbers) < len(some):
+                break
+            exact.append([replace(c, log_probability=sum(numbers.popleft())) for c in some])
+        return exact
 
     def log_probabilities(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Of each token of the answers and their end marks, over all words."""
-        scored = self.translator.score_batch(
-            [self._tokens(question.source) for question in questions],
-            [self._tokens(answer) for answer in answers],
-            max_batch_size=READ_TOKENS,
-            batch_type="tokens",
-            max_input_length=0,
-        )
-        return [list(result.log_probs) for result in scored]
+        """Of each token of the answers and their end marks, over all words; of the first few answers where time is out."""
+
+        def read(some: slice) -> list[Reading]:
+            scored = self.translator.score_batch(
+                [self._tokens(question.source) for question in questions[some]],
+                [self._tokens(answer) for answer in answers[some]],
+                max_batch_size=READ_TOKENS,
+                batch_type="tokens",
+                max_input_length=0,
+                asynchronous=True,
+            )
+            return [Reading(result) for result in scored]
+
+        size = max(1, len(answers)) if self.deadline is None else TOGETHER
+        shares = [slice(begin, begin + size) for begin in range(0, len(answers), size)]
+        return [numbers for _, found in self.in_turn(shares, read) for numbers in found]
 
     def attention(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[list[list[float]]]:
         """For each token of each answer its weights over the source's tokens: the answers are forced as beginnings, what follows is let go."""
@@ -251,8 +334,17 @@ class Asker:
         return [result.attention[0][: len(answer)] for result, answer in zip(read, answers, strict=True)]
 
 
+def _kept_in_time(promises: Sequence[Promised[Any]], late: Deadline) -> bool:
+    began = time.perf_counter()
+    while not all(promise.is_kept() for promise in promises):
+        if late():
+            return False
+        time.sleep(max(SOONEST, WAITED * (time.perf_counter() - began)))
+    return True
+
+
 def of_one_length(
-    questions: Sequence[Question], found: Mapping[int, Iterable[Candidate]], loops: Sequence[set[Loop]]
+    questions: Sequence[Question], found: Mapping[int, Iterable[Candidate]], loops: Mapping[int, set[Loop]]
 ) -> list[list[int]]:
     """Places of questions with an answer longer than they allow; together are those of one greatest length, with loops or without."""
     places: dict[tuple[int, bool], list[int]] = defaultdict(list)

@@ -1,8 +1,8 @@
 """Where a converted model is kept: RUN/engines/ctranslate2-float32-0123456789ab/, beside the run it was made from.
 
 It is a copy: made when first wanted, made again when the weights change, and free to be deleted. The last part of its name stands for the
-weights. It is written under another name and renamed once, so that two processes may make it at once, and its files are verified before
-use. Where the run's folder cannot be written to, the user's cache takes it.
+weights; with a shortlist, one more part stands for that. It is written under another name and renamed once, so that two processes may make
+it at once, and its files are verified before use. Where the run's folder cannot be written to, the user's cache takes it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ class EngineFolders:
         self, run: Run, checkpoint: Checkpoint, tokenizers: Tokenizers, shortlist: Shortlist | None = None
     ) -> None:
         self.run, self.checkpoint, self.tokenizers, self.shortlist = run, checkpoint, tokenizers, shortlist
-        self.identity = self._identity()
+        self.weights = self._weights()
+        self.identity = self.weights if shortlist is None else f"{self.weights}-{shortlist.sha256[:8]}"
         self._verified: dict[Numbers, Path] = {}
 
-    def _identity(self) -> str:
-        """Stands for everything a folder is made from."""
+    def _weights(self) -> str:
+        """Stands for everything a folder is made from but a shortlist."""
         manifest = self.checkpoint.manifest
         weights = {name: file["sha256"] for name, file in manifest["files"].items() if name.endswith(".safetensors")}
         used = {name: weights[name] for name in ("model.safetensors", "average.safetensors") if name in weights}
         made_from = [FORMAT, used, manifest["model_sha256"], manifest["tokenizer_sha256"]]
-        if self.shortlist is not None:
-            made_from.append(self.shortlist.sha256)
         return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -116,9 +115,9 @@ class EngineFolders:
         )
 
     def _let_go(self, home: Path) -> None:
-        """Remove what older weights left, and what was never finished."""
+        """Remove what older weights left, with whatever shortlist, and what was never finished."""
         for path in home.iterdir():
-            stale = path.name.startswith(("ctranslate2-", "speed-")) and self.identity not in path.name
+            stale = path.name.startswith(("ctranslate2-", "speed-")) and self.weights not in path.name
             with contextlib.suppress(OSError):
                 abandoned = path.name.startswith(PART) and time.time() - path.stat().st_mtime > ABANDONED
                 if stale or abandoned:

@@ -200,6 +200,7 @@ static void read_sources(const Model *model, Sources *sources, Arena *arena) {
     float *middle = numbers(arena, count * (wide > inner ? wide : inner)), *weights = numbers(arena, filled(longest, LANES));
     const float **keys = take(arena, sizeof(float *) * filled(longest, LANES));
     sources->memory = take(arena, sizeof(float *) * shape->decoder_layers);
+    if (arena->failed) return;
     for (int l = 0; l < shape->decoder_layers; l++) sources->memory[l] = numbers(arena, count * memory_stride(model));
     if (arena->failed) return;
     for (int s = 0; s < sources->sentences; s++)
