@@ -52,7 +52,24 @@ def test_a_surely_better_penalty_is_taken(translator: Translator) -> None:
     """Where the short answer is right, 0.5 alone finds it, in each of many sentences."""
     weighed = weigh_penalties(translator, [Pair(LONG, SHORT, 1)] * 60)
     assert weighed.bleu[0.5] == pytest.approx(100) and weighed.p[1.0] < 0.05
-    assert weighed.penalty == 0.5
+    assert weighed.penalty == 0.5 and weighed.searched == pytest.approx(100)
+
+
+def test_what_promises_more_and_finds_less_is_not_taken(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Led by 0.5 the search brings other answers to an end, and they are wrong."""
+    engine, wrong = translator.engine, Hypothesis(translator.tokenizers.target.encode("dog dog dog"), 0.0, -0.1)
+    search = engine.search
+
+    def led(questions: Sequence[Question], config: DecodeConfig, n_best: int = 1, **more: Any) -> Any:
+        found = search(questions, config, n_best, **more)
+        return [[*some, wrong] for some in found] if config.length_penalty == 0.5 else found
+
+    monkeypatch.setattr(engine, "search", led)
+    weighed = weigh_penalties(translator, [Pair(LONG, SHORT, 1)] * 60)
+    assert weighed.promising == 0.5 and weighed.searched is not None and weighed.searched < 1
+    assert weighed.penalty == 1.0
 
 
 def test_sentences_the_model_cannot_read_say_nothing(translator: Translator) -> None:
@@ -60,8 +77,8 @@ def test_sentences_the_model_cannot_read_say_nothing(translator: Translator) -> 
     assert weighed == Weighed({}, {}) and weighed.penalty == 1.0
 
 
-def test_the_usual_one_stays_unless_another_is_surely_better() -> None:
+def test_the_usual_one_stays_unless_another_promises_surely_more() -> None:
     bleu = {0.5: 19.0, 1.0: 19.6, 1.5: 19.9, 2.0: 20.0}
-    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.2, 1.5: 0.5, 2.0: 1.0}).penalty == 1.0
-    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.01, 1.5: 0.5, 2.0: 1.0}).penalty == 1.5
-    assert Weighed(bleu, {0.5: 1.0, 1.0: 0.01, 1.5: 0.5, 2.0: 0.01}).penalty == 1.5, "of two as near, the better"
+    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.2, 1.5: 0.5, 2.0: 1.0}).promising == 1.0
+    assert Weighed(bleu, {0.5: 0.01, 1.0: 0.01, 1.5: 0.5, 2.0: 1.0}).promising == 1.5
+    assert Weighed(bleu, {0.5: 1.0, 1.0: 0.01, 1.5: 0.5, 2.0: 0.01}).promising == 1.5, "of two as near, the better"

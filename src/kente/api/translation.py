@@ -143,7 +143,10 @@ class Translation(Task):
         weighed = weigh_penalties(translator, self._pairs_to_weigh(config))
         self.run.write_config(apply(config, {"decode": {"length_penalty": weighed.penalty}}))
         seen = ", ".join(f"{value:.1f} with {power:g}" for power, value in weighed.bleu.items())
-        self.reporter.say(f"decode.length_penalty = {weighed.penalty:g}: validation BLEU with a beam is {seen}")
+        tried = (
+            "" if weighed.searched is None else f"; {weighed.searched:.1f} when {weighed.promising:g} leads the search"
+        )
+        self.reporter.say(f"decode.length_penalty = {weighed.penalty:g}: validation BLEU with a beam is {seen}{tried}")
 
     def _greedy(self, model: nn.Module) -> Translator:
         greedy = replace(self.run.config.decode, beam=1, sample=False)

@@ -1,8 +1,9 @@
 """Which length penalty suits a translator: found on pairs it was not trained on.
 
 One search finds the answers that a beam brings to an end; under each penalty another of them may be the best. So all penalties are weighed
-at the cost of one. The usual one stays unless another is surely better: how long references are differs from one test set to the next, and
-what is won on one by writing longer is lost on another.
+at the cost of one, and the one that promises most is then searched with: a beam that is led by it also finds longer answers that the first
+search never ended. The usual one stays unless another is surely better both times: how long references are differs from one test set to the
+next, and what is won on one by writing longer is lost on another.
 """
 
 from __future__ import annotations
@@ -29,10 +30,19 @@ class Weighed:
 
     bleu: dict[float, float]
     p: dict[float, float]
+    searched: float | None = None
+    """BLEU where the promising one led the search, if that is not the usual one."""
+    surely: bool = False
+    """Whether that is more than what the usual one finds, and by more than chance."""
 
     @property
     def penalty(self) -> float:
-        """The one nearest to the usual that is not surely worse than the best."""
+        """What to search with."""
+        return self.promising if self.surely else USUAL
+
+    @property
+    def promising(self) -> float:
+        """The one nearest to the usual that is not surely worse than the best, among the answers of one search."""
         fair = [power for power, chance in self.p.items() if chance >= SURE]
         return min(fair, key=lambda power: (abs(power - USUAL), -self.bleu[power]), default=USUAL)
 
@@ -49,17 +59,26 @@ def weigh_penalties(translator: Translator, pairs: Sequence[Pair]) -> Weighed:
         references.append(pair.target)
     if not questions:
         return Weighed({}, {})
-    found = translator.engine.search(questions, replace(config, length_penalty=USUAL), n_best=config.beam)
     begun, decode = len(translator.tokenizers.target_marks), translator.tokenizers.target.decode
 
-    def texts(power: float) -> list[str]:
-        return [decode(max(some, key=lambda answer: _score(answer, power)).ids[begun:]) for some in found]
+    def found(power: float) -> list[list[Hypothesis]]:
+        return translator.engine.search(questions, replace(config, length_penalty=power), n_best=config.beam)
 
-    chosen = {power: texts(power) for power in PENALTIES}
+    def best_of(answers: list[list[Hypothesis]], power: float) -> list[str]:
+        return [decode(max(some, key=lambda answer: _score(answer, power)).ids[begun:]) for some in answers]
+
+    usual = found(USUAL)
+    chosen = {power: best_of(usual, power) for power in PENALTIES}
     bleu = {power: corpus_bleu(some, references).value for power, some in chosen.items()}
     best = max(bleu, key=lambda power: bleu[power])
     others = paired_bootstrap({str(power): some for power, some in chosen.items()}, str(best), references)
-    return Weighed(bleu, {power: others[str(power)][1] if power != best else 1.0 for power in PENALTIES})
+    weighed = Weighed(bleu, {power: others[str(power)][1] if power != best else 1.0 for power in PENALTIES})
+    if (power := weighed.promising) == USUAL:
+        return weighed
+    texts = best_of(found(power), power)
+    searched = corpus_bleu(texts, references).value
+    _, chance = paired_bootstrap({"usual": chosen[USUAL], "other": texts}, "other", references)["usual"]
+    return replace(weighed, searched=searched, surely=searched > bleu[USUAL] and chance < SURE)
 
 
 def _score(answer: Hypothesis, power: float) -> float:
