@@ -32,9 +32,36 @@ typedef enum { SET, RELU, ADD } Into; /* what happens to a product: y = p, y = m
 
 static int filled(int count, int unit) { return (count + unit - 1) / unit * unit; }
 
+/* For a shuffle of two vectors: of(lane, n) for each lane. */
+#define FOUR(of, l, n) of(l, n), of((l) + 1, n), of((l) + 2, n), of((l) + 3, n)
+#if LANES == 16
+#define EACH(of, n) FOUR(of, 0, n), FOUR(of, 4, n), FOUR(of, 8, n), FOUR(of, 12, n)
+#elif LANES == 8
+#define EACH(of, n) FOUR(of, 0, n), FOUR(of, 4, n)
+#else
+#define EACH(of, n) FOUR(of, 0, n)
+#endif
+#define LOWER(l, n) ((l) / 2 + ((l) % 2 ? LANES : 0))
+#define UPPER(l, n) (LOWER(l, n) + LANES / 2)
+
+/* LANES vectors turned: lane j of vector i goes to lane i of vector j. One half laid between the other does it, as often as LANES can be halved. */
+INLINE void turn(Lanes *rows) {
+    Lanes turned[LANES];
+#pragma GCC unroll 4
+    for (int left = LANES; left > 1; left /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; i++) {
+            turned[2 * i] = __builtin_shufflevector(rows[i], rows[i + LANES / 2], EACH(LOWER, 0));
+            turned[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + LANES / 2], EACH(UPPER, 0));
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) rows[i] = turned[i];
+    }
+}
+
 /* Rows of `weight` (columns, depth), as torch has it, or those `ids` of it, as panels. */
 static void pack(Matrix *matrix, const float *weight, const float *bias, const int *ids) {
-    int depth = matrix->depth, columns = matrix->columns;
+    int depth = matrix->depth, columns = matrix->columns, whole = depth / LANES * LANES;
     for (int first = 0; first < columns; first += PANEL) {
         float *panel = matrix->panels + (long)first * depth;
         int count = columns - first < PANEL ? columns - first : PANEL;
@@ -45,8 +72,17 @@ static void pack(Matrix *matrix, const float *weight, const float *bias, const i
             rows[c] = weight + (long)place * depth;
             if (matrix->bias) matrix->bias[first + c] = bias[place];
         }
-        for (int k = 0; k < depth; k++)
-            for (int c = 0; c < count; c++) panel[k * PANEL + c] = rows[c][k];
+        for (int k = 0; k < whole; k += LANES)
+            for (int half = 0; half < PANEL; half += LANES) {
+                Lanes block[LANES];
+#pragma GCC unroll 16
+                for (int c = 0; c < LANES; c++) block[c] = half + c < count ? *(const Lanes *)(rows[half + c] + k) : (Lanes){0};
+                turn(block);
+#pragma GCC unroll 16
+                for (int c = 0; c < LANES; c++) *(Lanes *)(panel + (long)(k + c) * PANEL + half) = block[c];
+            }
+        for (int k = whole; k < depth; k++)
+            for (int c = 0; c < count; c++) panel[(long)k * PANEL + c] = rows[c][k];
     }
 }
 
@@ -111,14 +147,6 @@ INLINE float sum_of(Lanes lanes) {
 
 #define KEPT(l, n) (l) + (((l) & (n)) ? LANES : 0)
 #define SWAPPED(l, n) ((l) ^ (n)) + (((l) & (n)) ? LANES : 0)
-#define FOUR(of, l, n) of(l, n), of((l) + 1, n), of((l) + 2, n), of((l) + 3, n)
-#if LANES == 16
-#define EACH(of, n) FOUR(of, 0, n), FOUR(of, 4, n), FOUR(of, 8, n), FOUR(of, 12, n)
-#elif LANES == 8
-#define EACH(of, n) FOUR(of, 0, n), FOUR(of, 4, n)
-#else
-#define EACH(of, n) FOUR(of, 0, n)
-#endif
 #define HALVE(n) \
     _Pragma("GCC unroll 8") for (int i = 0; i < (n); i++) \
         parts[i] = __builtin_shufflevector(parts[i], parts[i + (n)], EACH(KEPT, n)) + \
