@@ -84,7 +84,7 @@ class Bench:
         folder = ROOT / "benchmarks" / "peers"
         paths = [folder / f"{peer.module.rpartition('.')[2]}.py", *(folder / name for name in HARNESS)]
         if peer.name == "kente":
-            paths += (ROOT / "src" / "kente").rglob("*.py")
+            paths += (path for ending in ("py", "c", "h") for path in (ROOT / "src" / "kente").rglob(f"*.{ending}"))
         return fingerprint(variant.job, variant.command, code_hash(paths))
 
     def run(self, variant: Variant, name: str, *, lock: Path | None) -> Outcome:
