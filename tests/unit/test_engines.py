@@ -88,7 +88,7 @@ def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """No whole numbers, whose rounding would be felt in scores: which numbers win a race depends on the machine."""
-    monkeypatch.setattr(choosing.Fastest, "_int8_is_good", lambda self: False)
+    monkeypatch.setattr(choosing.Fastest, "_int8_is_good", lambda self, whose: False)
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +315,7 @@ def test_the_choice_is_measured_once_said_and_remembered(run: Path, lines: list[
     api.load(run, beam=1, threads=2, reporter=second).translate(lines[0])
     assert second.said == first.said[1:]
     (note,) = (path for path in (run / "engines").iterdir() if path.name.startswith("speed-"))
-    assert isinstance(json.loads(note.read_bytes())["int8 loses"], float)
+    assert isinstance(json.loads(note.read_bytes())["int8 of CTranslate2 loses"], float)
 
 
 def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Path, lines: list[str]) -> None:
@@ -414,13 +414,16 @@ def test_so_is_another_processor_of_the_same_name(run: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("lost", "races"), [(0.0019, True), (0.0051, False), (-0.01, True)])
-def test_int8_races_only_if_it_loses_nothing_noticeable(run: Path, lost: float, races: bool) -> None:
+@pytest.mark.parametrize("whose", ["ctranslate2", "native"])
+def test_int8_races_only_if_it_loses_nothing_noticeable(run: Path, whose: Any, lost: float, races: bool) -> None:
     engine = fastest(run, beam=1)
-    engine.folders.write_note(engine._note, {"int8 loses": lost})
-    assert engine._int8_is_good() == races
+    engine.folders.write_note(engine._note, {f"int8 of {choosing.NAMES[whose]} loses": lost})
+    assert engine._int8_is_good(whose) == races
 
 
-def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(run: Path) -> None:
+def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = fastest(run, beam=1)
     pairs = engine._pairs(1000)
     assert len(pairs) == 100
@@ -436,10 +439,21 @@ def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(run: Pa
         total -= float(scores.gather(1, torch.tensor([*target, 3])[:, None]).sum())
         tokens += len(target) + 1
     assert loss == pytest.approx(total / tokens, abs=1e-4)
-    engine._int8_is_good()
-    remembered = engine.folders.read_note(engine._note)["int8 loses"]
+    engine._int8_is_good("ctranslate2")
+    remembered = engine.folders.read_note(engine._note)["int8 of CTranslate2 loses"]
     int8 = choosing.reference_loss(engine.engine.with_layout(Layout("int8")), pairs)
     assert remembered == pytest.approx(int8 - loss, abs=1e-4)
+    monkeypatch.delenv("CC")
+    if native.why_no_compiler() is not None:
+        return
+    engine = fastest(run, beam=1)
+    compiled: Any = engine.native
+    assert choosing.forced_loss(compiled("float32"), pairs) == pytest.approx(loss, abs=1e-4)
+    if compiled("float32").network.can_round:
+        engine._int8_is_good("native")
+        remembered = engine.folders.read_note(engine._note)["int8 of native loses"]
+        assert remembered == pytest.approx(choosing.forced_loss(compiled("int8"), pairs) - loss, abs=1e-4)
+        assert 1e-6 < abs(remembered) < 0.02, "something was rounded"
 
 
 @pytest.mark.parametrize(
@@ -457,7 +471,7 @@ def test_a_shortlist_races_only_if_it_loses_nothing_noticeable(
 
     monkeypatch.setattr(choosing.Race, "pace", pace)
     engine = fastest(run, beam=1, engine="ctranslate2")
-    known = {"int8 loses": 1.0, "shortlist of CTranslate2, beam 1": {"loses": lost, "same": same}}
+    known = {"int8 of CTranslate2 loses": 1.0, "shortlist of CTranslate2, beam 1": {"loses": lost, "same": same}}
     engine.folders.write_note(engine._note, known)
     translator = api.load(run, beam=1, threads=2, engine="ctranslate2")
     translator.translate(lines[:20])
@@ -519,14 +533,14 @@ def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
     assert race.of_layouts(list(paces)).layout == Layout("int8", workers=2)
     torch_engine = engine.in_torch()
     won = Choice("ctranslate2", Layout(workers=2), 50.0, {"torch": 45.0})
-    assert race.against(choice, "torch", {False: torch_engine}) == won
+    assert race.against(choice, "torch", {("float32", False): torch_engine}) == won
     slower = dataclasses.replace(choice, pace=44.0)
     lost = Choice("torch", None, 45.0, {"CTranslate2": 44.0})
-    assert race.against(slower, "torch", {False: torch_engine}) == lost
+    assert race.against(slower, "torch", {("float32", False): torch_engine}) == lost
     for quicker, shortlist in ((46.0, False), (48.0, True)):
         race.pace = lambda raced, count, best=0.0, q=quicker: 45.0 if raced.shortlist is None else q  # type: ignore[method-assign, assignment]
-        engines = {used: engine._weighing("torch", used) for used in (False, True)}
-        found = race.against(slower, "torch", engines)
+        engines = {("float32", used): engine._weighing("torch", used) for used in (False, True)}
+        found = race.against(slower, "torch", engines)  # type: ignore[arg-type]
         assert found.shortlist == shortlist and found.layout is None, "a shortlist must be faster by a margin"
 
 
@@ -550,6 +564,7 @@ def test_a_choice_is_remembered_whole() -> None:
     for choice in (
         Choice("ctranslate2", Layout("int8", 2, 1, 99), 12.5, {"torch": 3.0}),
         Choice("native", None, 4.0, {"CTranslate2": 3.0}, True),
+        Choice("native", None, 4.0, {"CTranslate2": 3.0}, True, "int8"),
         Choice("ctranslate2", Layout(), 1.0),
     ):
         assert Choice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice
@@ -583,6 +598,35 @@ def test_the_compiled_search_translates_as_torch_does(run: Path, lines: list[str
     assert [t.text for t in found] == [t.text for t in wanted]
     assert [t.alignment for t in found] == [t.alignment for t in wanted]
     assert [t.score for t in found] == pytest.approx([t.score for t in wanted], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("quick", "wins"), [(7.5, "native, int8, shortlist"), (7.2, "native, shortlist"), (0.0, "native, shortlist")]
+)
+def test_its_whole_numbers_race_where_the_processor_has_them_and_win_by_a_margin(
+    run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch, quick: float, wins: str
+) -> None:
+    if not native.library().kente_can_round():
+        pytest.skip("this processor has no products of int8 that the compiled search uses")
+    seen = set[tuple[bool, bool]]()
+
+    def pace(race: Any, engine: Any, count: int, best: float = 0.0) -> float:
+        if engine.name != "native":
+            return 5.0
+        rounded, short = engine.network.rounded, engine.shortlist is not None
+        seen.add((rounded, short))
+        return quick if rounded and short else 7.0 if short else 6.0
+
+    monkeypatch.setattr(choosing.Race, "pace", pace)
+    monkeypatch.setattr(choosing.Fastest, "_shortlist_is_good", lambda *_: True)
+    monkeypatch.setattr(choosing.Fastest, "_int8_is_good", lambda self, whose: bool(quick))
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    translator.translate(lines[:20])
+    assert f"translating with {wins}: " in listener.said[-1]
+    assert seen == {(rounded, short) for rounded in {False, bool(quick)} for short in (False, True)}
+    used: Any = translator.engine
+    assert used._engines[next(iter(used._engines))].network.rounded == ("int8" in wins)
 
 
 def test_it_races_and_wins_where_it_is_fastest(

@@ -25,6 +25,7 @@ from kente.config import DecodeConfig, RecurrentConfig, TransformerConfig
 from kente.data.shortlist import Shortlist
 from kente.decode import native
 from kente.decode.answers import CUT, LATE, LOOPED, Hypothesis, end_of_loop, most_tokens, no_answer
+from kente.decode.conversion import Numbers
 from kente.decode.engine import Question
 from kente.decode.native_engine import NativeEngine, Network, obstacle
 from kente.decode.torch_engine import TorchEngine
@@ -69,10 +70,13 @@ def unasked() -> TorchEngine:
 
 
 def compiled(
-    model: Any, shortlist: Shortlist | None = None, in_torch: Callable[[], TorchEngine] = unasked
+    model: Any,
+    shortlist: Shortlist | None = None,
+    in_torch: Callable[[], TorchEngine] = unasked,
+    numbers: Numbers = "float32",
 ) -> NativeEngine:
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
-    return NativeEngine(Network(model.config, arrays), 2, None, in_torch, shortlist)
+    return NativeEngine(Network(model.config, arrays, numbers), 2, None, in_torch, shortlist)
 
 
 def sentences(count: int, longest: int = 18, seed: int = 1, vocabulary: int = VOCABULARY) -> list[Question]:
@@ -150,6 +154,88 @@ def test_an_answer_does_not_depend_on_its_neighbours(config: DecodeConfig) -> No
     short = engine.with_shortlist(SHORTLIST)  # words of others stand in between, so sums are rounded otherwise
     alone, together = [short.search([question], config)[0] for question in questions], short.search(questions, config)
     assert sum(one[0].ids == other[0].ids for one, other in zip(alone, together, strict=True)) >= len(questions) - 2
+
+
+# ---------------------------------------------------------------- rounded to eight bits
+
+
+def rounded_product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """Rows of both in units of their own, summed exactly."""
+
+    def in_units(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        most = rows.abs().amax(-1, keepdim=True)
+        return (rows * (127 / most)).nan_to_num().round().double(), most / 127
+
+    (x, x_units), (weight, units) = in_units(x), in_units(weight)
+    found = (x @ weight.T).float() * (units[:, 0] * x_units)
+    return found if bias is None else found + bias
+
+
+needs_rounding = pytest.mark.skipif(
+    native.why_no_compiler() is not None or not native.library().kente_can_round(),
+    reason="the compiled search has no products of int8 on this processor",
+)
+
+
+@needs_rounding
+@pytest.mark.parametrize("variant", [*VARIANTS, "odd sizes"])
+@pytest.mark.parametrize("shortlist", [None, SHORTLIST], ids=["all words", "shortlist"])
+def test_rounded_answers_are_those_of_torch_with_rounded_factors(
+    variant: str, shortlist: Shortlist | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {**VARIANTS, "odd sizes": replace(TINY, feedforward=43)}[variant]
+    model = random_model(config, seed=2, spread=config.width**-0.5)
+    questions = [
+        replace(q, prefix=[int(i) for i in np.random.default_rng(n).integers(4, VOCABULARY, 6)], cap=6)
+        for n, q in enumerate(sentences(40))
+    ]
+    engine = compiled(model, shortlist, numbers="int8")
+
+    def likelihoods(engine: Any) -> np.ndarray[Any, Any]:
+        return np.array([found[0].log_probability for found in engine.search(questions, GREEDY)])
+
+    exact = likelihoods(TorchEngine(model, "cpu", shortlist))
+    with monkeypatch.context() as patch:
+        patch.setattr("kente.nn.linear.with_onednn", lambda: False)
+        patch.setattr(torch.nn.functional, "linear", rounded_product)
+        wanted = likelihoods(TorchEngine(model, "cpu", shortlist))
+    found = likelihoods(engine)
+    off, rounding = np.abs(found - wanted), np.abs(wanted - exact)
+    assert np.median(off) < 1e-3 < np.median(rounding), "but for numbers halfway between two, which fall to either side"
+    assert off.mean() < rounding.mean() / 5
+
+
+@needs_rounding
+def test_a_rounded_answer_does_not_depend_on_its_neighbours() -> None:
+    engine, questions = compiled(random_model(TINY, seed=4), numbers="int8"), sentences(70)
+    together = engine.search(questions, BEAM)
+    assert [engine.search([question], BEAM)[0] for question in questions] == together, "to the last bit"
+
+
+@needs_rounding
+@pytest.mark.parametrize("what", [float("nan"), float("inf")])
+@pytest.mark.parametrize("where", ["encoder.layers.0.feedforward.inner.weight", "source_embedding.weight"])
+def test_rounding_hides_no_number_that_is_none(what: float, where: str) -> None:
+    model = random_model(TINY, seed=3)
+    with torch.no_grad():
+        dict(model.named_parameters())[where][:, 0] = what
+    for found in compiled(model, numbers="int8").search(sentences(8), GREEDY):
+        assert found == [no_answer()]
+
+
+@needs_rounding
+def test_rows_and_columns_of_zeros_stay_zeros() -> None:
+    model = random_model(TINY, seed=3)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "feedforward" in name or "cross" in name:
+                parameter.zero_()
+    exact, found = (compiled(model, numbers=numbers).search(sentences(20), GREEDY) for numbers in ("float32", "int8"))
+    score = [[np.mean([h[0].log_probability / (len(h[0].ids) + 1) for h in some])] for some in (exact, found)]
+    assert np.isfinite(score).all() and score[0] == pytest.approx(score[1], rel=0.05)
+
+
+# ---------------------------------------------------------------- at the edges
 
 
 @pytest.mark.parametrize("beam", [5, 20])

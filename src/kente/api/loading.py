@@ -13,7 +13,7 @@ from kente.configfile import apply
 from kente.data.tokenizer import Tokenizers
 from kente.decode.choice import NAMES
 from kente.decode.choosing import Fastest, remembered
-from kente.decode.conversion import obstacle
+from kente.decode.conversion import Numbers, obstacle
 from kente.decode.ctranslate2_engine import CTranslate2Engine
 from kente.decode.engine import Engine
 from kente.decode.engine_folder import EngineFolders
@@ -114,8 +114,8 @@ def _engine(
     why_native = _why_not_native(run, device)
 
     @functools.cache
-    def native() -> NativeEngine:
-        network = Network(folders.config, run.arrays(folders.checkpoint))
+    def native(numbers: Numbers) -> NativeEngine:
+        network = Network(folders.config, run.arrays(folders.checkpoint), numbers)
         return NativeEngine(network, threads, fast, in_torch, folders.shortlist if decode.shortlist > 0 else None)
 
     def wide() -> Shortlist | None:
@@ -124,7 +124,7 @@ def _engine(
 
     if why_native is None and (decode.engine == "native" or (decode.engine == "auto" and fast is None)):
         try:
-            return native()
+            return native("float32")
         except NativeMissing as error:
             why_native = str(error)
     if decode.engine == "native":

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import Layout
 
 Name = Literal["ctranslate2", "native", "torch"]
@@ -32,17 +33,19 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """The winner: an engine, CTranslate2 with its layout, with a `shortlist` or without; sentences a second of it, and of those that it beat,
-    by their names. 0 is unmeasured."""
+    """The winner: an engine, CTranslate2 with its layout, the others with their `numbers` and a `shortlist` or without; sentences a second of it,
+    and of those that it beat, by their names. 0 is unmeasured."""
 
     engine: Name
     layout: Layout | None = None
     pace: float = 0.0
     beaten: dict[str, float] = field(default_factory=dict)
     shortlist: bool = False
+    numbers: Numbers = "float32"
 
     def __str__(self) -> str:
-        how = f", {self.layout}" if self.layout else ", shortlist" if self.shortlist else ""
+        own = ", int8" * (self.numbers == "int8") + ", shortlist" * self.shortlist
+        how = f", {self.layout}" if self.layout else own
         if not self.pace:
             return f"{NAMES[self.engine]}{how} (not measured: the run has no validation set)"
         beaten = ", ".join(f"{name}: {pace:,.0f}" for name, pace in self.beaten.items())
@@ -63,10 +66,12 @@ class Choice:
         """What was remembered; None if it cannot be used."""
         try:
             layout = None if record["layout"] is None else Layout(**record["layout"])
-            usable = layout is None or (layout.numbers in ("float32", "int8") and layout.workers * layout.threads > 0)
+            usable = layout is None or (layout.numbers in get_args(Numbers) and layout.workers * layout.threads > 0)
             usable &= record["engine"] in get_args(Name) and (layout is not None) == (record["engine"] == "ctranslate2")
             beaten = {str(name): float(pace) for name, pace in record["beaten"].items()}
-            found = cls(record["engine"], layout, float(record["pace"]), beaten, bool(record["shortlist"]))
+            pace, shortlist, numbers = float(record["pace"]), bool(record["shortlist"]), record["numbers"]
+            usable &= numbers in get_args(Numbers)
+            found = cls(record["engine"], layout, pace, beaten, shortlist, numbers)
             return found if usable else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None

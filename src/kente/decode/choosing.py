@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
@@ -48,19 +49,22 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-RACE = 4
+RACE = 5
 """Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
+Way = tuple[Numbers, bool]
+"""How the compiled search or torch goes about it: its numbers, and whether it weighs a shortlist's words."""
 
 
 class Fastest:
     """An engine that is the fastest one for whatever is asked: CTranslate2 in one set-up or another, the compiled search, or torch.
 
-    `threads` are to be used in all. `native` makes the compiled search where it may race; where it does, or without `consider_torch`, torch
-    does not. `shortlists` are the ways of weighing words that race: with the model's shortlist (`native_shortlist` for the compiled search), without, or both.
+    `threads` are to be used in all. `native` makes the compiled search, with one kind of numbers or the other, where it may race; where it does,
+    or without `consider_torch`, torch does not. `shortlists` are the ways of weighing words that race: with the model's shortlist
+    (`native_shortlist` for the compiled search), without, or both.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class Fastest:
         threads: int,
         *,
         consider_torch: bool = True,
-        native: Callable[[], NativeEngine] | None = None,
+        native: Callable[[Numbers], NativeEngine] | None = None,
         native_shortlist: Callable[[], Shortlist | None] = lambda: None,
         shortlists: Sequence[bool] = (False,),
         reporter: Reporter = SILENT,
@@ -115,12 +119,12 @@ class Fastest:
         self._say(f"translating with {engine.name}; CTranslate2 cannot: {why}")
         return engine
 
-    def _compiled(self) -> NativeEngine | None:
+    def _compiled(self, numbers: Numbers = "float32") -> NativeEngine | None:
         """The compiled search; None where it may not race, or cannot be had, which is said."""
         if self.native is None:
             return None
         try:
-            return self.native()
+            return self.native(numbers)
         except NativeMissing as error:
             self._say(f"no native search: {error}")
             self.native = None
@@ -172,15 +176,15 @@ class Fastest:
     def _chosen(self, choice: Choice) -> Engine:
         if choice.layout is not None:
             return self.engine.with_layout(choice.layout)
-        return self._weighing(choice.engine, choice.shortlist)
+        return self._weighing(choice.engine, choice.shortlist, choice.numbers)
 
-    def _weighing(self, name: Name, shortlist: bool) -> Engine:
+    def _weighing(self, name: Name, shortlist: bool, numbers: Numbers = "float32") -> Engine:
         """An engine with the shortlist or without."""
         if name == "ctranslate2":
             return self.engine.with_layout(Layout("float32", self.threads, shortlist=shortlist))
         if name == "torch":
             return self.in_torch().with_shortlist(self.folders.shortlist if shortlist else None)
-        native = self._compiled()
+        native = self._compiled(numbers)
         assert native is not None
         return native.with_shortlist(self.native_shortlist() if shortlist else None)
 
@@ -209,13 +213,12 @@ class Fastest:
     def _measured(self, work: Work, config: DecodeConfig) -> Choice:
         self.reporter.say(f"measuring engines, once for this run and machine ({work})")
         race = Race(work, config, self._pairs(SAMPLED), self.engine, self.folders.longest)
-        numbers: list[Numbers] = ["float32", "int8"] if self._int8_is_good() else ["float32"]
-        choice = race.of_layouts(_layouts(work, self.threads, numbers, config, self._shortlists(race, "ctranslate2")))
+        shortlists = self._shortlists(race, "ctranslate2")
+        choice = race.of_layouts(_layouts(work, self.threads, self._numbers("ctranslate2"), config, shortlists))
         rivals: list[Name] = ["native"] if work.native else ["torch"] if work.torch else []
         for name in rivals:
-            choice = race.against(
-                choice, name, {used: self._weighing(name, used) for used in self._shortlists(race, name)}
-            )
+            ways = itertools.product(self._numbers(name), self._shortlists(race, name))
+            choice = race.against(choice, name, {way: self._weighing(name, way[1], way[0]) for way in ways})
         self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
         return choice
@@ -235,17 +238,33 @@ class Fastest:
         rows = islice(range(0, len(store), max(1, len(store) // most)), most)
         return [(store.source(row).tolist(), store.target(row).tolist()) for row in rows]
 
-    def _int8_is_good(self) -> bool:
+    def _numbers(self, whose: Name) -> list[Numbers]:
+        """The kinds of numbers that this engine may race with."""
+        return ["float32", "int8"] if self._has_int8(whose) and self._int8_is_good(whose) else ["float32"]
+
+    def _has_int8(self, whose: Name) -> bool:
+        if whose == "ctranslate2":
+            return "int8" in ctranslate2().get_supported_compute_types("cpu")
+        native = self._compiled() if whose == "native" else None
+        return native is not None and native.network.can_round
+
+    def _int8_is_good(self, whose: Name) -> bool:
         """Whether int8 loses nothing noticeable; measured once for all kinds of work."""
-        if "int8" not in ctranslate2().get_supported_compute_types("cpu"):
-            return False
-        lost = self.folders.read_note(self._note).get("int8 loses")
+        name = f"int8 of {NAMES[whose]} loses"
+        lost = self.folders.read_note(self._note).get(name)
         if not isinstance(lost, float):
             pairs = self._pairs(READ)
-            float32, int8 = (self.engine.with_layout(Layout(kind, self.threads)) for kind in ("float32", "int8"))
-            lost = reference_loss(int8, pairs) - reference_loss(float32, pairs)
-            self._remember("int8 loses", round(lost, 5))
+            float32, int8 = (self._loss(whose, numbers, pairs) for numbers in get_args(Numbers))
+            lost = int8 - float32
+            self._remember(name, round(lost, 5))
         return lost <= NOTICEABLE
+
+    def _loss(self, whose: Name, numbers: Numbers, pairs: Sequence[Pair]) -> float:
+        if whose == "ctranslate2":
+            return reference_loss(self.engine.with_layout(Layout(numbers, self.threads)), pairs)
+        native = self._compiled(numbers)
+        assert native is not None
+        return forced_loss(native, pairs)
 
     def _shortlist_is_good(self, race: Race, whose: Name) -> bool:
         """Whether answers made of the shortlist's words are mostly those made of all, and as likely; measured once for each engine and beam."""
@@ -279,6 +298,13 @@ def reference_loss(engine: CTranslate2Engine, pairs: Sequence[Pair]) -> float:
     questions = [Question(source, len(target)) for source, target in pairs]
     read = asker.read_again(questions, [[Candidate(target, 0.0, True)] for _, target in pairs])
     return -sum(some[0].log_probability for some in read) / sum(len(target) + 1 for _, target in pairs)
+
+
+def forced_loss(engine: Engine, pairs: Sequence[Pair]) -> float:
+    """The same from an engine that does not read answers: it is made to write them."""
+    questions = [Question(source, len(target), target) for source, target in pairs]
+    found = engine.search(questions, DecodeConfig(beam=1))
+    return -sum(some[0].log_probability for some in found) / sum(len(target) + 1 for _, target in pairs)
 
 
 def _layouts(
@@ -318,11 +344,14 @@ class Race:
         first: dict[Layout, float] = {}
         for layout in layouts:
             first[layout] = self.pace(self.engine.with_layout(layout), self.heats[0], max(first.values(), default=0.0))
-        best = sorted(layouts, key=lambda layout: -_worth(layout, first[layout]))[:2]
+        ways: dict[Layout, Way] = {layout: (layout.numbers, layout.shortlist) for layout in layouts}
+        best = sorted(layouts, key=lambda layout: -_worth(ways[layout], first[layout]))[:2]
         if self.work.many:
-            best.append(dataclasses.replace(best[0], batch_tokens=max(1, best[0].batch_tokens // 4)))
+            smaller = dataclasses.replace(best[0], batch_tokens=max(1, best[0].batch_tokens // 4))
+            ways[smaller] = ways[best[0]]
+            best.append(smaller)
         second = {layout: self.pace(self.engine.with_layout(layout), self.heats[1]) for layout in best}
-        winner = max(second, key=lambda layout: _worth(layout, second[layout]))
+        winner = max(second, key=lambda layout: _worth(ways[layout], second[layout]))
         return Choice("ctranslate2", winner, second[winner])
 
     def answers(self, engine: Engine) -> list[list[int]]:
@@ -335,13 +364,13 @@ class Race:
         read = asker.log_probabilities(self.questions, answers)
         return -sum(map(sum, read)) / sum(map(len, read))
 
-    def against(self, choice: Choice, name: Name, rivals: Mapping[bool, Engine]) -> Choice:
-        """The last heat once more, with another engine: with a shortlist, without, or both."""
-        paces = {used: self.pace(engine, self.heats[1]) for used, engine in rivals.items()}
-        best = max(paces, key=lambda used: paces[used] / MARGIN**used)
+    def against(self, choice: Choice, name: Name, rivals: Mapping[Way, Engine]) -> Choice:
+        """The last heat once more, with another engine, in all its ways."""
+        paces = {way: self.pace(engine, self.heats[1]) for way, engine in rivals.items()}
+        best = max(paces, key=lambda way: _worth(way, paces[way]))
         if paces[best] > choice.pace:
             beaten = choice.beaten | {NAMES[choice.engine]: choice.pace}
-            return Choice(name, None, paces[best], beaten, shortlist=best)
+            return Choice(name, None, paces[best], beaten, best[1], best[0])
         return dataclasses.replace(choice, beaten=choice.beaten | {NAMES[name]: paces[best]})
 
     def pace(self, engine: Engine, count: int, best: float = 0.0) -> float:
@@ -363,5 +392,6 @@ class Race:
         return time.perf_counter() - began
 
 
-def _worth(layout: Layout, pace: float) -> float:
-    return pace / MARGIN ** ((layout.numbers == "int8") + layout.shortlist)
+def _worth(way: Way, pace: float) -> float:
+    numbers, shortlist = way
+    return pace / MARGIN ** ((numbers == "int8") + shortlist)

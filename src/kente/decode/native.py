@@ -25,7 +25,7 @@ from kente.errors import KenteError
 from kente.runs import processor
 
 FOLDER = Path(__file__).parent / "native"
-SOURCES = ("search.c", "network.h", "products.h")
+SOURCES = ("search.c", "network.h", "rounded.h", "products.h")
 FLAGS = ("-std=gnu11", "-O3", "-fno-math-errno", "-shared", "-fPIC")
 FOR_THIS = {"x86_64": ("-march=native", "-mprefer-vector-width=512"), "AMD64": ("-march=native",)}
 """By machine: code for the processor at hand. 512 bits are used where there are any; compilers shy away from them by themselves."""
@@ -57,7 +57,7 @@ class Shape(Structure):
             (name, c_int)
             for name in (
                 *("width", "heads", "inner", "encoder_layers", "decoder_layers", "source_words", "target_words"),
-                *("longest", "pre", "rms", "activation", "gated"),
+                *("longest", "pre", "rms", "activation", "gated", "rounded"),
             )
         ),
         ("epsilon", c_float),
@@ -104,6 +104,8 @@ def library() -> ctypes.CDLL:
     loaded.kente_model.argtypes = [POINTER(Shape), POINTER(c_void_p)]
     loaded.kente_free.restype = None
     loaded.kente_free.argtypes = [c_void_p]
+    loaded.kente_can_round.restype = c_int
+    loaded.kente_can_round.argtypes = []
     loaded.kente_search.restype = c_int
     loaded.kente_search.argtypes = [c_void_p, POINTER(Questions), POINTER(Answers), POINTER(c_int)]
     return loaded

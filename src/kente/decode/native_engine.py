@@ -18,7 +18,7 @@ from kente.config import DecodeConfig, ModelConfig, TransformerConfig
 from kente.data.shortlist import Shortlist
 from kente.data.tokenizer import BOS, EOS, PAD, UNK
 from kente.decode.answers import CUT, LATE, LOOP_RUNS, LOOPED, Hypothesis, end_of_loop, no_answer, too_late
-from kente.decode.conversion import EPSILONS, SINUSOIDS, position_table
+from kente.decode.conversion import EPSILONS, SINUSOIDS, Numbers, position_table
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.native import Answers, Questions, Shape, library
 from kente.decode.weights import Array, Weights
@@ -61,8 +61,12 @@ def obstacle(config: ModelConfig) -> str | None:
 class Network:
     """A Transformer's weights, laid out by the library; given back when nobody holds it any more."""
 
-    def __init__(self, config: TransformerConfig, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, config: TransformerConfig, arrays: Mapping[str, Array], numbers: Numbers = "float32") -> None:
         self._library = library()
+        self.rounded = numbers == "int8"
+        self.can_round = bool(self._library.kente_can_round())
+        """Whether this processor multiplies whole numbers (int8) faster than float32."""
+        assert self.can_round or not self.rounded
         tensors = _tensors(config, Weights(arrays))
         self.vocabulary = len(tensors[1])  # type: ignore[arg-type]
         shape = Shape(
@@ -78,6 +82,7 @@ class Network:
             rms=config.norm == "rms",
             activation=ACTIVATIONS[config.activation],
             gated=config.activation == "swiglu",
+            rounded=self.rounded,
             epsilon=config.norm_epsilon or EPSILONS[config.norm],
             scale=config.width**0.5 if config.scaled else 1.0,
         )

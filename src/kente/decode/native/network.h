@@ -3,11 +3,11 @@
 Sentences lie one behind the other without padding; whatever is done at each position alone is one product over all of them. What was written
 before stays where it was computed: a row knows at which place of each step its own past lies, so a beam is put in order by numbers. */
 
-#include "products.h"
+#include "rounded.h"
 
 typedef struct {
     int width, heads, inner, encoder_layers, decoder_layers, source_words, target_words, longest;
-    int pre, rms, activation, gated;
+    int pre, rms, activation, gated, rounded;
     float epsilon, scale;
 } Shape;
 
@@ -31,6 +31,7 @@ typedef struct {
     Norm encoder_norm, decoder_norm;
     Layer *encoder, *decoder;
     Matrix words;        /* the output over all words */
+    Rounded output;      /* its columns, where the model is rounded */
     Arena owned;         /* whatever the model itself holds */
     Arena *idle[ARENAS]; /* of searches that have ended */
 } Model;
@@ -61,6 +62,24 @@ static void *take(Arena *arena, size_t bytes) {
 }
 
 static float *numbers(Arena *arena, long count) { return take(arena, sizeof(float) * count); }
+
+/* Where `rows` of x, or columns, of this depth are rounded; nothing where that is not done. */
+static Rounded room_to_round(Arena *arena, const Shape *shape, long rows, int depth) {
+    if (!shape->rounded) return (Rounded){NULL, NULL};
+    return (Rounded){take(arena, 4 * rows * FOURS(depth)), numbers(arena, rows)};
+}
+
+/* Room for a matrix of so many columns. */
+static void make_room(Arena *arena, const Shape *shape, Matrix *matrix, int biased) {
+    long columns = filled(matrix->columns, PANEL), words = shape->rounded ? FOURS(matrix->depth) : matrix->depth;
+    matrix->panels = numbers(arena, columns * words);
+    matrix->bias = biased ? numbers(arena, columns) : NULL;
+    matrix->units = shape->rounded ? numbers(arena, columns) : NULL;
+    matrix->sums = shape->rounded ? take(arena, sizeof(int) * columns) : NULL;
+    if (matrix->bias) memset(matrix->bias, 0, sizeof(float) * columns);
+}
+
+static int deepest(const Shape *shape) { return shape->inner > shape->width ? shape->inner : shape->width; }
 
 static void give_back(Arena *arena) {
     arena->current = arena->first;
@@ -154,10 +173,10 @@ static float activated(float x, int activation) {
 }
 
 /* x += feedforward(h) */
-static void feed(const Model *model, const FeedForward *layer, const float *h, float *x, int rows, float *inner) {
+static void feed(const Model *model, const FeedForward *layer, const float *h, float *x, int rows, float *inner, const Rounded *room) {
     const Shape *shape = &model->shape;
     long stride = filled(layer->inner.columns, PANEL);
-    product(&layer->inner, h, model->stride, rows, inner, stride, shape->activation == A_RELU ? RELU : SET);
+    product(&layer->inner, h, model->stride, rows, inner, stride, shape->activation == A_RELU ? RELU : SET, room);
     if (shape->activation != A_RELU)
         for (int r = 0; r < rows; r++) {
             float *row = inner + r * stride;
@@ -166,7 +185,7 @@ static void feed(const Model *model, const FeedForward *layer, const float *h, f
                 if (shape->gated) row[i] *= row[shape->inner + i];
             }
         }
-    product(&layer->outer, inner, stride, rows, x, model->stride, ADD);
+    product(&layer->outer, inner, stride, rows, x, model->stride, ADD, room);
 }
 
 /* ------------------------------------------------------------ reading the sources */
@@ -199,6 +218,7 @@ static void read_sources(const Model *model, Sources *sources, Arena *arena) {
     float *x = numbers(arena, count * stride), *h = numbers(arena, count * stride);
     float *middle = numbers(arena, count * (wide > inner ? wide : inner)), *weights = numbers(arena, filled(longest, LANES));
     const float **keys = take(arena, sizeof(float *) * filled(longest, LANES));
+    Rounded room = room_to_round(arena, shape, count, deepest(shape));
     sources->memory = take(arena, sizeof(float *) * shape->decoder_layers);
     if (arena->failed) return;
     for (int l = 0; l < shape->decoder_layers; l++) sources->memory[l] = numbers(arena, count * memory_stride(model));
@@ -210,22 +230,22 @@ static void read_sources(const Model *model, Sources *sources, Arena *arena) {
         const Layer *layer = &model->encoder[l];
         const float *in = shape->pre ? h : x;
         if (shape->pre) normalise(model, &layer->self.norm, x, h, count);
-        product(&layer->self.query_key_value, in, stride, count, middle, wide, SET);
+        product(&layer->self.query_key_value, in, stride, count, middle, wide, SET, &room);
         for (int s = 0; s < sources->sentences; s++) {
             int begin = sources->starts[s], length = sources->starts[s + 1] - begin;
             for (int i = 0; i < length; i++) keys[i] = middle + (begin + i) * wide + shape->width;
             for (int i = 0; i < length; i++)
                 attend(shape, middle + (begin + i) * wide, keys, length, shape->width, weights, h + (begin + i) * stride);
         }
-        product(&layer->self.output, h, stride, count, x, stride, ADD);
+        product(&layer->self.output, h, stride, count, x, stride, ADD, &room);
         if (!shape->pre) normalise(model, &layer->self.norm, x, x, count);
         if (shape->pre) normalise(model, &layer->feedforward.norm, x, h, count);
-        feed(model, &layer->feedforward, in, x, count, middle);
+        feed(model, &layer->feedforward, in, x, count, middle, &room);
         if (!shape->pre) normalise(model, &layer->feedforward.norm, x, x, count);
     }
     if (shape->pre) normalise(model, &model->encoder_norm, x, x, count);
     for (int l = 0; l < shape->decoder_layers; l++)
-        product(&model->decoder[l].cross.key_value, x, stride, count, sources->memory[l], memory_stride(model), SET);
+        product(&model->decoder[l].cross.key_value, x, stride, count, sources->memory[l], memory_stride(model), SET, &room);
 }
 
 /* ------------------------------------------------------------ writing */
@@ -238,6 +258,7 @@ typedef struct {
 typedef struct {
     float *x, *h, *query, *middle, *weights, *logits;
     const float **keys;
+    Rounded room;
     float **steps; /* for each step and layer: queries, keys and values of its rows, 3 width each */
 } Desk;
 
@@ -255,6 +276,7 @@ static void set_up(const Model *model, const Sources *sources, Desk *desk, int r
     desk->weights = numbers(arena, filled(most, LANES));
     desk->logits = numbers(arena, rows * columns);
     desk->keys = take(arena, sizeof(float *) * filled(most, LANES));
+    desk->room = room_to_round(arena, shape, rows, deepest(shape));
     desk->steps = take(arena, sizeof(float *) * (longest + 1) * shape->decoder_layers);
 }
 
@@ -271,30 +293,30 @@ static void step(const Model *model, const Sources *sources, const Matrix *words
         const Layer *layer = &model->decoder[l];
         const float *in = shape->pre ? h : x;
         if (shape->pre) normalise(model, &layer->self.norm, x, h, count);
-        product(&layer->self.query_key_value, in, stride, count, now[l], wide, SET);
+        product(&layer->self.query_key_value, in, stride, count, now[l], wide, SET, &desk->room);
         for (int r = 0; r < count; r++) {
             for (int t = 0; t < written; t++)
                 desk->keys[t] = desk->steps[(long)t * shape->decoder_layers + l] + rows[r]->slots[t] * wide + shape->width;
             desk->keys[written] = now[l] + r * wide + shape->width;
             attend(shape, now[l] + r * wide, desk->keys, written + 1, shape->width, desk->weights, h + r * stride);
         }
-        product(&layer->self.output, h, stride, count, x, stride, ADD);
+        product(&layer->self.output, h, stride, count, x, stride, ADD, &desk->room);
         if (!shape->pre) normalise(model, &layer->self.norm, x, x, count);
 
         if (shape->pre) normalise(model, &layer->cross.norm, x, h, count);
-        product(&layer->cross.query, in, stride, count, desk->query, stride, SET);
+        product(&layer->cross.query, in, stride, count, desk->query, stride, SET, &desk->room);
         for (int r = 0; r < count; r++) {
             int begin = sources->starts[rows[r]->sentence], length = sources->starts[rows[r]->sentence + 1] - begin;
             for (int i = 0; i < length; i++) desk->keys[i] = sources->memory[l] + (begin + i) * memory_stride(model);
             attend(shape, desk->query + r * stride, desk->keys, length, shape->width, desk->weights, h + r * stride);
         }
-        product(&layer->cross.output, h, stride, count, x, stride, ADD);
+        product(&layer->cross.output, h, stride, count, x, stride, ADD, &desk->room);
         if (!shape->pre) normalise(model, &layer->cross.norm, x, x, count);
 
         if (shape->pre) normalise(model, &layer->feedforward.norm, x, h, count);
-        feed(model, &layer->feedforward, in, x, count, desk->middle);
+        feed(model, &layer->feedforward, in, x, count, desk->middle, &desk->room);
         if (!shape->pre) normalise(model, &layer->feedforward.norm, x, x, count);
     }
     if (shape->pre) normalise(model, &model->decoder_norm, x, x, count);
-    product(words, x, stride, count, desk->logits, columns, SET);
+    product(words, x, stride, count, desk->logits, columns, SET, &desk->room);
 }

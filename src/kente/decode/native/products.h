@@ -26,6 +26,8 @@ typedef int Bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef struct {
     int depth, columns; /* columns are filled up to whole panels */
     float *panels, *bias;
+    float *units; /* where it is rounded, see rounded.h: of each column; NULL where it is not */
+    int *sums;
 } Matrix;
 
 typedef enum { SET, RELU, ADD } Into; /* what happens to a product: y = p, y = max(p, 0), y += p */
@@ -86,6 +88,26 @@ static void pack(Matrix *matrix, const float *weight, const float *bias, const i
     }
 }
 
+INLINE void put(Lanes *to, Lanes sum, Into into) {
+    if (into == ADD) sum += *to;
+    if (into == RELU) sum = (Lanes)((Bits)sum & ~(sum < 0)); /* what is not a number stays */
+    *to = sum;
+}
+
+/* `tile` with the number of rows that are left, as a constant. */
+#define ONE_OF(n, tile) \
+    case n: tile(n); break;
+#if ROWS > 6
+#define FOR_THE_REST(rows, tile) \
+    switch (rows) { \
+        ONE_OF(1, tile) ONE_OF(2, tile) ONE_OF(3, tile) ONE_OF(4, tile) ONE_OF(5, tile) ONE_OF(6, tile) \
+        ONE_OF(7, tile) ONE_OF(8, tile) ONE_OF(9, tile) ONE_OF(10, tile) ONE_OF(11, tile) \
+    }
+#else
+#define FOR_THE_REST(rows, tile) \
+    switch (rows) { ONE_OF(1, tile) ONE_OF(2, tile) ONE_OF(3, tile) ONE_OF(4, tile) ONE_OF(5, tile) }
+#endif
+
 INLINE void tile(int rows, const float *x, long x_stride, int depth, const float *panel, const float *bias, float *y, long y_stride,
                  Into into) {
     Lanes sums[ROWS][2];
@@ -104,37 +126,17 @@ INLINE void tile(int rows, const float *x, long x_stride, int depth, const float
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++) {
-            Lanes *to = (Lanes *)(y + r * y_stride + half * LANES), sum = sums[r][half];
-            if (into == ADD) sum += *to;
-            if (into == RELU) sum = (Lanes)((Bits)sum & ~(sum < 0)); /* what is not a number stays */
-            *to = sum;
-        }
+        for (int half = 0; half < 2; half++) put((Lanes *)(y + r * y_stride + half * LANES), sums[r][half], into);
 }
 
+/* y (rows, columns) = x (rows, depth) times the matrix, plus its bias; rows of y have room for whole panels. */
 INLINE void panels(const Matrix *matrix, const float *x, long x_stride, int rows, float *y, long y_stride, Into into) {
     for (int c = 0; c < matrix->columns; c += PANEL) {
         const float *panel = matrix->panels + (long)c * matrix->depth, *bias = matrix->bias ? matrix->bias + c : NULL;
         int r = 0;
-        for (; r + ROWS <= rows; r += ROWS)
-            tile(ROWS, x + r * x_stride, x_stride, matrix->depth, panel, bias, y + r * y_stride + c, y_stride, into);
-#define REST(n) \
-    case n: tile(n, x + r * x_stride, x_stride, matrix->depth, panel, bias, y + r * y_stride + c, y_stride, into); break;
-        switch (rows - r) {
-            REST(1) REST(2) REST(3) REST(4) REST(5)
-#if ROWS > 6
-            REST(6) REST(7) REST(8) REST(9) REST(10) REST(11)
-#endif
-        }
-    }
-}
-
-/* y (rows, columns) = x (rows, depth) times the matrix, plus its bias; rows of y have room for whole panels. */
-static void product(const Matrix *matrix, const float *x, long x_stride, int rows, float *y, long y_stride, Into into) {
-    switch (into) {
-        case SET: panels(matrix, x, x_stride, rows, y, y_stride, SET); break;
-        case RELU: panels(matrix, x, x_stride, rows, y, y_stride, RELU); break;
-        case ADD: panels(matrix, x, x_stride, rows, y, y_stride, ADD); break;
+#define TILE(n) tile(n, x + r * x_stride, x_stride, matrix->depth, panel, bias, y + r * y_stride + c, y_stride, into)
+        for (; r + ROWS <= rows; r += ROWS) TILE(ROWS);
+        FOR_THE_REST(rows - r, TILE)
     }
 }
 

@@ -125,7 +125,7 @@ static int allow(const Questions *asked, int sentence, unsigned char *allowed, i
 static void choose_words(const Model *model, const Questions *asked, Words *words, Arena *arena) {
     int vocabulary = model->shape.target_words, every = vocabulary / SAMPLE > 1 ? vocabulary / SAMPLE : 1;
     int sampled = (vocabulary + every - 1) / every, found = 0;
-    *words = (Words){vocabulary, vocabulary, {0}, NULL, NULL, &model->words, {0}};
+    *words = (Words){.columns = vocabulary, .choosable = vocabulary, .matrix = &model->words};
     for (int i = 0; i < asked->nevers; i++) words->never[i] = asked->never[i];
     if (!asked->table) return;
     unsigned char *allowed = take(arena, (size_t)asked->sentences * vocabulary), *any = take(arena, vocabulary);
@@ -146,11 +146,11 @@ static void choose_words(const Model *model, const Questions *asked, Words *word
     words->speaks_for = numbers(arena, (long)asked->sentences * words->columns);
     Matrix *narrowed = &words->narrowed;
     narrowed->depth = model->shape.width, narrowed->columns = words->columns;
-    narrowed->panels = numbers(arena, (long)filled(words->columns, PANEL) * narrowed->depth);
-    narrowed->bias = model->tables[3] ? numbers(arena, filled(words->columns, PANEL)) : NULL;
     words->matrix = narrowed;
+    make_room(arena, &model->shape, narrowed, model->tables[3] != NULL);
     if (arena->failed) return;
-    pack(narrowed, model->tables[2], model->tables[3], words->ids);
+    if (model->shape.rounded) pack_rounded(narrowed, &model->output, model->tables[3], words->ids);
+    else pack(narrowed, model->tables[2], model->tables[3], words->ids);
     for (int s = 0; s < asked->sentences; s++) {
         const unsigned char *own = allowed + (long)s * vocabulary;
         float *speaks_for = words->speaks_for + (long)s * words->columns;
@@ -345,12 +345,25 @@ static void search(const Model *model, const Questions *asked, Answers *answers,
 
 /* ------------------------------------------------------------ for Python */
 
-static Matrix packed(Arena *arena, const float *const **tensors, int columns, int depth) {
+static Rounded rounded(Arena *arena, const Shape *shape, const float *weight, int columns, int depth) {
+    Rounded made = room_to_round(arena, shape, columns, depth);
+    if (arena->failed) return made;
+    for (long c = 0; c < columns; c++) made.units[c] = round_row(weight + c * depth, depth, made.numbers + 4 * c * FOURS(depth), 0);
+    return made;
+}
+
+static Matrix packed(Arena *arena, const Shape *shape, const float *const **tensors, int columns, int depth) {
     const float *weight = *(*tensors)++, *bias = *(*tensors)++;
-    Matrix matrix = {depth, columns, numbers(arena, (long)filled(columns, PANEL) * depth), bias ? numbers(arena, filled(columns, PANEL)) : NULL};
-    if (arena->failed) return matrix;
-    if (bias) memset(matrix.bias, 0, sizeof(float) * filled(columns, PANEL));
-    pack(&matrix, weight, bias, NULL);
+    Matrix matrix = {.depth = depth, .columns = columns};
+    Arena passing = {0};
+    make_room(arena, shape, &matrix, bias != NULL);
+    if (shape->rounded) {
+        Rounded whole = rounded(&passing, shape, weight, columns, depth);
+        arena->failed |= passing.failed;
+        if (!arena->failed) pack_rounded(&matrix, &whole, bias, NULL);
+        release(&passing);
+    } else if (!arena->failed)
+        pack(&matrix, weight, bias, NULL);
     return matrix;
 }
 
@@ -368,17 +381,17 @@ static Norm norm(Arena *arena, const float *const **tensors, int width) {
 static Layer layer(Arena *arena, const float *const **tensors, const Shape *shape, int cross) {
     Layer made = {0};
     made.self.norm = norm(arena, tensors, shape->width);
-    made.self.query_key_value = packed(arena, tensors, 3 * shape->width, shape->width);
-    made.self.output = packed(arena, tensors, shape->width, shape->width);
+    made.self.query_key_value = packed(arena, shape, tensors, 3 * shape->width, shape->width);
+    made.self.output = packed(arena, shape, tensors, shape->width, shape->width);
     if (cross) {
         made.cross.norm = norm(arena, tensors, shape->width);
-        made.cross.query = packed(arena, tensors, shape->width, shape->width);
-        made.cross.key_value = packed(arena, tensors, 2 * shape->width, shape->width);
-        made.cross.output = packed(arena, tensors, shape->width, shape->width);
+        made.cross.query = packed(arena, shape, tensors, shape->width, shape->width);
+        made.cross.key_value = packed(arena, shape, tensors, 2 * shape->width, shape->width);
+        made.cross.output = packed(arena, shape, tensors, shape->width, shape->width);
     }
     made.feedforward.norm = norm(arena, tensors, shape->width);
-    made.feedforward.inner = packed(arena, tensors, shape->inner * (1 + shape->gated), shape->width);
-    made.feedforward.outer = packed(arena, tensors, shape->width, shape->inner);
+    made.feedforward.inner = packed(arena, shape, tensors, shape->inner * (1 + shape->gated), shape->width);
+    made.feedforward.outer = packed(arena, shape, tensors, shape->width, shape->inner);
     return made;
 }
 
@@ -407,7 +420,8 @@ Model *kente_model(const Shape *shape, const float *const *tensors) {
         model->tables[i] = same == i ? copied(arena, *tensors, sizes[i]) : model->tables[same];
     }
     if (!arena->failed) {
-        model->words = packed(arena, &both, shape->target_words, width);
+        model->words = packed(arena, shape, &both, shape->target_words, width);
+        if (shape->rounded && !arena->failed) model->output = rounded(arena, shape, output[0], shape->target_words, width);
         model->encoder_norm = norm(arena, &tensors, width);
         model->decoder_norm = norm(arena, &tensors, width);
         for (int l = 0; l < shape->encoder_layers; l++) model->encoder[l] = layer(arena, &tensors, shape, 0);
@@ -417,6 +431,9 @@ Model *kente_model(const Shape *shape, const float *const *tensors) {
     kente_free(model);
     return NULL;
 }
+
+/* Whether this processor multiplies what is rounded to eight bits. */
+int kente_can_round(void) { return CAN_ROUND; }
 
 /* Answers to the questions; 0, or 1 where memory ran out. `stop` may be set by others at any time. Several searches may go on at once. */
 int kente_search(Model *model, const Questions *asked, Answers *answers, const volatile int *stop) {
