@@ -67,6 +67,7 @@ def test_a_language_model_is_scored_on_text(run: Path, capsys: pytest.CaptureFix
         ("generate RUN --stop=", "a stop string cannot be empty"),
         ("translate RUN hello", "is a language model; translating needs a translator"),
         ("evaluate RUN --text a --source b", "not both"),
+        ("evaluate RUN --text a --beam 4 --tokenize none", "--beam, --tokenize: of no use with --text"),
         ("evaluate RUN --source a --reference b", "there is no file a"),
     ],
 )

@@ -164,9 +164,23 @@ def evaluate_options(parser: Parser) -> None:
     language_options(parser)
 
 
+FOR_TRANSLATORS = (
+    ("--beam", "beam", None),
+    ("--engine", "engine", None),
+    ("--tokenize", "tokenize", "13a"),
+    ("--lowercase", "lowercase", False),
+    ("--from", "source_language", None),
+    ("--to", "target_language", None),
+)
+"""Options of `evaluate` that text to predict has no use for: name, attribute, and what stands there unless it is given."""
+
+
 def evaluate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.text and (arguments.source or arguments.reference):
         raise UsageError("give --source and --reference for a translator, or --text for a language model, not both")
+    idle = [name for name, attribute, usual in FOR_TRANSLATORS if getattr(arguments, attribute) != usual]
+    if arguments.text and idle:
+        raise UsageError(f"{', '.join(idle)}: of no use with --text, which is read and not translated")
     if not arguments.text and not (arguments.source and arguments.reference):
         missing = (
             "--reference" if arguments.source else "--source" if arguments.reference else "--source and --reference"
