@@ -26,6 +26,7 @@ from kente.data.corpus import write_pairs
 from kente.data.grammar import generate
 from kente.decode import choosing, native, native_engine
 from kente.decode.choosing import Choice, Fastest, Work
+from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.engine import Question
 from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
@@ -625,8 +626,15 @@ def test_its_whole_numbers_race_where_the_processor_has_them_and_win_by_a_margin
     translator.translate(lines[:20])
     assert f"translating with {wins}: " in listener.said[-1]
     assert seen == {(rounded, short) for rounded in {False, bool(quick)} for short in (False, True)}
-    used: Any = translator.engine
-    assert used._engines[next(iter(used._engines))].network.rounded == ("int8" in wins)
+    laid_out = list[Numbers]()
+
+    def network(config: Any, arrays: Any, numbers: Numbers) -> native_engine.Network:
+        laid_out.append(numbers)
+        return native_engine.Network(config, arrays, numbers)
+
+    monkeypatch.setattr("kente.api.loading.Network", network)
+    api.load(run, beam=1, threads=2).translate(lines[:20])
+    assert laid_out == ["int8" if "int8" in wins else "float32"], "the winner's weights, and no others"
 
 
 def test_it_races_and_wins_where_it_is_fastest(

@@ -146,7 +146,12 @@ class Fastest:
             alike = None if measure or choice else self._nearest(work)
             if alike is not None:
                 return alike
-            if self.native is not None and (choice is None or choice.engine == "native") and self._compiled() is None:
+            wanted = choice.numbers if choice else "float32"
+            if (
+                self.native is not None
+                and (choice is None or choice.engine == "native")
+                and self._compiled(wanted) is None
+            ):
                 return self.fastest(questions, config, n_best, measure=measure)  # another race, without it
             choice = choice or self._measured(work, config)
             self._engines[work], self._choices[work] = self._chosen(choice), choice
