@@ -118,6 +118,34 @@ def test_flags_and_categories_are_features_of_their_own():
     assert dense.tolist() == [[0.5, 0, 0.5], [0, 1, 0]]
 
 
+def test_empty_columns_without_a_name_are_no_columns(tmp_path):
+    table = read_nodes(written(tmp_path, "nodes.csv", "id,label,age,,\na,x,3,,\nb,y,4,,\n"))
+    assert (table.ids, table.labels, dict(table.columns)) == (["a", "b"], ["x", "y"], {"age": ["3", "4"]})
+
+
+def test_a_column_that_a_model_knows_as_a_feature_is_no_label(tmp_path):
+    table = read_nodes(written(tmp_path, "nodes.csv", "id,class,age\na,gold,3\n"), features={"class", "age"})
+    assert (table.labels, dict(table.columns)) == ([""], {"class": ["gold"], "age": ["3"]})
+
+
+def test_row_numbers_that_a_program_wrote_are_no_ends_of_edges(tmp_path):
+    with pytest.raises(CorpusError, match=r"edges\.csv:1: the first column has no name .* leave it out"):
+        read_edges(written(tmp_path, "edges.csv", ",source,target\n0,5,6\n1,0,5\n"), ["0", "1", "5", "6"])
+
+
+def test_a_column_that_never_changed_in_training_stays_small_elsewhere():
+    features, dense, _ = matrix({"rate": ["0.1", "0.1", "0.1"]})
+    assert np.abs(dense).max() < 1e-9
+    bags, _ = features.read({"rate": ["0.2"]}, 1)
+    assert bags.values.tolist() == pytest.approx([0.1])
+
+
+def test_flags_may_be_written_as_numbers_elsewhere_and_anything_else_is_counted():
+    features, _, _ = matrix({"old": ["1", "0"]})
+    bags, unknown = features.read({"old": ["1.0", "0.0", "", "yes", "2"]}, 5)
+    assert (bags.starts.tolist(), bags.values.tolist(), unknown) == ([0, 1, 1, 1, 1, 1], [1], 2)
+
+
 def test_text_is_cut_by_the_tokenizer_it_is_given():
     features, dense, _ = matrix(
         {"abstract": ["b a b b", "a"]}, lambda text: [ord(w) - ord("a") for w in text.split()], 2
@@ -155,6 +183,7 @@ def test_features_read_another_table_as_they_learned_the_first():
         ("id\tlabel\na\t1\tx\n", "nodes.tsv:2: 3 columns where 2 are named: id, label"),
         ("id\tage\tage\na\t1\t2\n", "two columns are called 'age'"),
         ("a\tb\tc\td\te\n", "no header row with a column called 'id', and what 5 columns"),
+        ("\tid\tlabel\n0\ta\t1\n", "nodes.tsv:2: '0' stands in column 1, which has no name in the header"),
     ],
 )
 def test_tables_that_cannot_be_read_are_refused_with_file_and_line(tmp_path, text, message):

@@ -29,6 +29,7 @@ from kente.decode.generation import Manner
 from kente.errors import ConfigError, KenteError, RunError, UsageError
 from kente.imports.links import Vocabulary
 from kente.imports.run import FACTS, ORIGIN
+from kente.imports.tokenizers import LANGUAGES
 from kente.runs import Run
 
 Array = NDArray[np.float64]
@@ -566,6 +567,58 @@ def test_vectors_of_texts_are_made_as_where_they_come_from(tmp_path, stated, pla
     torch.testing.assert_close(torch.from_numpy(vector), wanted, **CLOSE)
 
 
+def test_parts_of_a_sentence_encoder_that_are_left_out_are_said(tmp_path, capsys):
+    made = made_bert(tmp_path / "model")
+    kinds = ("Transformer", "Pooling", "Dense", "Normalize")
+    modules = [
+        {"idx": n, "path": f"{n}_{kind}", "type": f"sentence_transformers.models.{kind}"}
+        for n, kind in enumerate(kinds)
+    ]
+    (made.folder / "modules.json").write_text(json.dumps(modules))
+    assert main(["import", str(made.folder), "--out", str(tmp_path / "run")]) == 0
+    assert "also went through Dense, left out here: they will be others" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- the languages of M2M100
+
+
+def with_all_languages(folder: Path, files: dict[str, Any]) -> tuple[Made, int]:
+    """An M2M100 with rows for all published languages and eight made-up words, as published, and some more; where the languages begin."""
+    small = made_m2m100(folder.with_name("small"))
+    first = len(json.loads((small.folder / "vocab.json").read_text()))
+    count = len(LANGUAGES["m2m100"].split()) + 8 + 4
+    shapes = translator_shapes(first + count, pre=True)
+    config = json.loads((small.folder / "config.json").read_text()) | {"vocab_size": first + count}
+    kept = {name: (small.folder / name).read_bytes() for name in ("sentencepiece.bpe.model", "vocab.json")}
+    return written(folder, random_tensors(shapes), {"config.json": config, **kept, **files}, {}), first
+
+
+def rows_of_languages(run: Run) -> dict[str, int]:
+    order = order_of(run)
+    pieces = run.tokenizers().source.pieces(range(len(order)))
+    return {code: order[pieces.index(f"__{code}__")] for code in ("af", "en", "zu", "tw")}
+
+
+def test_a_language_that_was_added_has_its_own_row_and_moves_no_other(tmp_path):
+    listed = ["__tw__", *(f"__{code}__" for code in LANGUAGES["m2m100"].split())]
+    made, first = with_all_languages(
+        tmp_path / "model", {"special_tokens_map.json": {"additional_special_tokens": listed}}
+    )
+    with pytest.raises(UsageError, match=r"lists __tw__, but no file says which row it has: added_tokens\.json should"):
+        made.run(tmp_path / "run")
+    (made.folder / "added_tokens.json").write_text(json.dumps({"__tw__": first + 108}))
+    assert rows_of_languages(made.run(tmp_path / "run")) == {
+        "af": first,
+        "en": first + 18,
+        "zu": first + 99,
+        "tw": first + 108,
+    }
+    (made.folder / "added_tokens.json").unlink()
+    config = {"added_tokens_decoder": {str(first + 109): {"content": "__tw__"}}}
+    (made.folder / "tokenizer_config.json").write_text(json.dumps(config))
+    assert rows_of_languages(made.run(tmp_path / "again"))["tw"] == first + 109
+
+
 # ---------------------------------------------------------------- an ordinary run
 
 
@@ -851,6 +904,55 @@ def test_refused(tmp_path, spoil, complaint):
     with pytest.raises(KenteError, match=complaint):
         made.run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+TOKENIZER = "tokenizer_config.json"
+
+
+@pytest.mark.parametrize(
+    ("make", "file", "said", "complaint"),
+    [
+        (made_bert, TOKENIZER, {"auto_map": {"AutoTokenizer": ["x.Y", None]}}, "names code that comes with the tokenizer"),
+        (made_bert, TOKENIZER, {"tokenizer_class": "BertJapaneseTokenizer"}, "its text is cut by BertJapaneseTokenizer"),
+        (made_bert, TOKENIZER, {"word_tokenizer_type": "mecab"}, "cut with word_tokenizer_type = 'mecab'; Kente knows 'basic'"),
+        (made_bert, TOKENIZER, {"do_basic_tokenize": False}, "cut with do_basic_tokenize = False; Kente knows True"),
+        (made_gpt2, TOKENIZER, {"bos_token": "<|start|>"}, r"texts begin with <\|start\|> and end with <\|endoftext\|>"),
+        (made_m2m100, TOKENIZER, {"tokenizer_class": "NllbTokenizer"}, "cut by NllbTokenizer; of this layout Kente knows M2M100Tokenizer"),
+        (made_bert, "modules.json", {}, r"modules\.json should hold a list, not dict"),
+    ],
+)  # fmt: skip
+def test_tokenizers_that_cut_otherwise_are_refused(tmp_path, make, file, said, complaint):
+    made = make(tmp_path / "model")
+    (made.folder / file).write_text(json.dumps(said))
+    with pytest.raises(UsageError, match=complaint):
+        made.run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"normalizer": {"type": "Lowercase"}}, "changes text by Lowercase before"),
+        ({"model": {"ignore_merges": True}}, "ignore_merges"),
+    ],
+)
+def test_a_gpt2_whose_one_file_cuts_otherwise_is_refused(tmp_path, change, complaint):
+    made = made_gpt2(tmp_path / "model")
+    model = {"type": "BPE", "vocab": made.pieces, "merges": [" ".join(pair) for pair in MERGES]} | change.pop(
+        "model", {}
+    )
+    whole = {"model": model, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, **change}
+    (made.folder / "tokenizer.json").write_text(json.dumps(whole))
+    with pytest.raises(UsageError, match=complaint):
+        made.run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["BertTokenizerFast", "DistilBertTokenizer", None])
+def test_names_of_the_same_rules_are_taken(tmp_path, name):
+    made = made_bert(tmp_path / "model")
+    (made.folder / TOKENIZER).write_text(
+        json.dumps({"tokenizer_class": name, "do_basic_tokenize": True, "word_tokenizer_type": "basic"})
+    )
+    made.run(tmp_path / "run")
 
 
 def test_there_is_neither_folder_nor_package(tmp_path):

@@ -157,14 +157,14 @@ def _number(column: str, cell: str) -> float:
 
 def _mean_and_spread(cells: Sequence[str]) -> tuple[float, float]:
     values = np.array([float(cell) for cell in cells if cell])
-    return float(values.mean()), float(values.std()) or 1.0
+    return float(values.mean()), float(values.std()) if values.min() < values.max() else 1.0
 
 
 def _named(column: str, kind: str, cell: str) -> list[tuple[str, float]]:
     """The features that a cell names, each with its value."""
-    if kind == "flag":
-        return [(column, 1.0)] if cell == "1" else []
-    if kind == "category":
+    if kind == "flag" and _is_number(cell) and float(cell) in (0, 1):
+        return [(column, 1.0)] if float(cell) else []
+    if kind in ("flag", "category"):
         return [(f"{column}={cell}", 1.0)] if cell else []
     named = []
     for word in cell.split():

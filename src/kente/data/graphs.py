@@ -8,7 +8,7 @@ edges   two columns of ids; a header is skipped, further columns are not read. A
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,10 +99,11 @@ class Graph:
 # ---------------------------------------------------------------- reading
 
 
-def read_nodes(path: Path | str, columns: Sequence[str] | None = None) -> NodeTable:
-    """A table of nodes; `columns` are their names where the file has no header."""
+def read_nodes(path: Path | str, columns: Sequence[str] | None = None, features: Container[str] = ()) -> NodeTable:
+    """A table of nodes; `columns` are their names where the file has no header, `features` those that a model knows as such."""
     table = read_table(path, columns, marker=ROLES["id"], usual=USUAL)
-    role = {part: next((n for n in names if n in table.columns), None) for part, names in ROLES.items()}
+    free = [name for name in table.columns if name not in features]
+    role = {part: next((name for name in names if name in free), None) for part, names in ROLES.items()}
     if role["id"] is None:
         raise CorpusError(f"{path}: no column called 'id' among {', '.join(table.columns)}; every node needs a name")
     ids = table.columns[role["id"]]
@@ -147,8 +148,13 @@ def read_edges(path: Path | str, ids: Sequence[str], reporter: Reporter = SILENT
         if len(cells) < 2:
             raise CorpusError(f"{path}:{line}: one column, where an edge has two ids: {shorten(cells[0])!r}")
         ends = [number.get(cell) for cell in cells[:2]]
-        if place == 0 and ends == [None, None]:
-            continue  # a header
+        if place == 0 and ends == [None, None]:  # a header
+            if not cells[0] and len(cells) > 2:
+                raise CorpusError(
+                    f"{path}:{line}: the first column has no name (row numbers that a program wrote?), and edges are read from "
+                    "the first two columns; leave it out"
+                )
+            continue
         columns = max(columns, len(cells))
         if None in ends:
             unknown += 1

@@ -106,14 +106,21 @@ def _usual(path: Path, cells: Sequence[str], marker: Sequence[str], usual: dict[
 
 
 def _filled(path: Path, names: Sequence[str], rows: Iterable[Row]) -> Table:
-    columns: dict[str, list[str]] = {name: [] for name in names}
-    lists, lines = list(columns.values()), []
+    """The columns under their names; those without a name have to be empty, as behind the last comma of a spreadsheet."""
+    columns: dict[str, list[str]] = {name: [] for name in names if name}
+    lists, lines = [columns.get(name) for name in names], []
     for number, cells in rows:
         if len(cells) > len(names):
             raise CorpusError(f"{path}:{number}: {len(cells)} columns where {len(names)} are named: {', '.join(names)}")
         cells += [""] * (len(names) - len(cells))
-        for column, value in zip(lists, cells, strict=True):
-            column.append(value)
+        for place, (column, value) in enumerate(zip(lists, cells, strict=True), 1):
+            if column is not None:
+                column.append(value)
+            elif value:
+                raise CorpusError(
+                    f"{path}:{number}: {shorten(value)!r} stands in column {place}, which has no name in the header; "
+                    "give it one, or leave the column out (row numbers that a program wrote are no feature)"
+                )
         lines.append(number)
     if not lines:
         raise CorpusError(f"{path} holds a header and nothing below it")

@@ -97,14 +97,26 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON file that holds an object; nothing where there is no file."""
+    found: dict[str, Any] = _read_json(path, dict)
+    return found
+
+
+def read_json_list(path: Path) -> list[Any]:
+    """A JSON file that holds a list; nothing where there is no file."""
+    found: list[Any] = _read_json(path, list)
+    return found
+
+
+def _read_json(path: Path, kind: type) -> Any:
     if not path.is_file():
-        return {}
+        return kind()
     try:
         content = json.loads(path.read_bytes())
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} should hold a JSON object, not {type(content).__name__}")
+    if not isinstance(content, kind):
+        what = "an object" if kind is dict else "a list"
+        raise UsageError(f"{path} should hold {what}, not {type(content).__name__}")
     return content
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from kente.config import BatchConfig, Config, DecodeConfig, ModelConfig, TextConfig, TokenizerConfig, TrainConfig
 from kente.data.tokenizer import Tokenizers
 from kente.errors import UsageError
-from kente.imports.folder import read_json, unread
+from kente.imports.folder import read_json, read_json_list, unread
 from kente.imports.layouts import Layout, layout_of
 from kente.imports.links import Link, Vocabularies
 from kente.imports.theirs import Settings, Tensors
@@ -166,16 +166,33 @@ POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 """Settings of sentence-transformers, and what Kente calls them."""
 
 
+KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+"""Parts of a sentence encoder that do here what they did there."""
+
+
+def _left_out(folder: Path) -> list[str]:
+    """Notes about parts of a sentence encoder that Kente has not."""
+    modules = read_json_list(folder / "modules.json")
+    parts = [str(module.get("type", "")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
+    strange = [part for part in parts if part not in KNOWN_MODULES]
+    return (
+        [f"its vectors of texts also went through {', '.join(strange)}, left out here: they will be others"]
+        if strange
+        else []
+    )
+
+
 def _pooling(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """How a sentence encoder makes one vector of many, where its files say so, and a note where it is not how Kente can."""
+    """How a sentence encoder makes one vector of many, where its files say so, and notes where it is not how Kente can."""
+    left_out = _left_out(folder)
     found = read_json(folder / "1_Pooling" / "config.json")
     chosen = sorted(setting for setting, on in found.items() if setting.startswith("pooling_mode_") and on)
     if len(chosen) == 1 and chosen[0] in POOLINGS:
-        return {"pooling": POOLINGS[chosen[0]]}, []
+        return {"pooling": POOLINGS[chosen[0]]}, left_out
     names = ", ".join(setting.removeprefix("pooling_mode_") for setting in chosen)
-    return {}, [
-        f"its vectors of texts were made by {names}, which is not known here: they will be means"
-    ] if chosen else []
+    if chosen:
+        left_out.append(f"its vectors of texts were made by {names}, which is not known here: they will be means")
+    return {}, left_out
 
 
 def _require_fit(config: Config, tokenizers: Tokenizers, weights: dict[str, Tensor], folder: Path) -> None:

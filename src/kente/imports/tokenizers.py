@@ -12,7 +12,7 @@ from kente.data.sentencepieces import LANGUAGE, SentencePieces
 from kente.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Tokenizers
 from kente.data.wordpiece import MASK, WordPiece
 from kente.errors import RunError, UsageError
-from kente.imports.folder import read_json
+from kente.imports.folder import CONFIG, read_json
 from kente.imports.links import Vocabulary
 from kente.imports.theirs import Settings
 
@@ -43,6 +43,18 @@ class Files:
         self.names = read_json(folder / "special_tokens_map.json")
         self.whole = read_json(folder / "tokenizer.json")
         self.added = read_json(folder / "added_tokens.json")
+        if "auto_map" in self.config:
+            raise UsageError(
+                f"{folder / 'tokenizer_config.json'} names code that comes with the tokenizer (auto_map); Kente runs no code but its own"
+            )
+
+    def require_class(self, *known: str) -> None:
+        """Rules for cutting text go by the name of a class; one that Kente does not know cuts otherwise."""
+        name = self.config.get("tokenizer_class") or read_json(self.folder / CONFIG).get("tokenizer_class")
+        if name is not None and str(name).removesuffix("Fast") not in known:
+            raise UsageError(
+                f"{self.folder}: its text is cut by {name}; of this layout Kente knows {' and '.join(known)}"
+            )
 
     def mark(self, name: str, default: str) -> str:
         """How a mark is written."""
@@ -83,7 +95,9 @@ class Files:
     def added_tokens(self) -> dict[str, int]:
         """Pieces beside the vocabulary."""
         inside = {token["content"]: token["id"] for token in self.whole.get("added_tokens") or ()}
-        return {**inside, **_numbers(self.added, self.folder / "added_tokens.json")}
+        decoded = self.config.get("added_tokens_decoder") or {}
+        told = {str(token["content"]): int(number) for number, token in decoded.items()}
+        return {**inside, **told, **_numbers(self.added, self.folder / "added_tokens.json")}
 
 
 def _numbers(found: Mapping[str, Any], path: Path) -> dict[str, int]:
@@ -126,8 +140,10 @@ def read_wordpiece(folder: Path, rows: int) -> Read:
         if model.get("continuing_subword_prefix", "##") != "##":
             raise UsageError(f"{folder / 'tokenizer.json'}: pieces that carry on a word should begin with ##")
     elif (folder / "vocab.txt").is_file():
+        files.require_class(*WORDPIECE)
+        _require_bert_cutting(files)
         lines = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
-        pieces = {line.removesuffix("\r"): number for number, line in enumerate(lines) if line}
+        pieces = {line.removesuffix("\r"): number for number, line in enumerate(lines) if line} | files.added_tokens()
         how = {
             "lowercase": files.config.get("do_lower_case", True),
             "strip_accents": files.config.get("strip_accents"),
@@ -142,6 +158,20 @@ def read_wordpiece(folder: Path, rows: int) -> Read:
     if (mask := files.mark("mask", MASK)) in pieces:
         names[pieces[mask]] = MASK
     return _joint(WordPiece([names[number] for number in vocabulary.order[4:]], **how), vocabulary)
+
+
+WORDPIECE = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
+"""Classes that cut text as BERT's does."""
+BERT_CUTTING = {"do_basic_tokenize": True, "word_tokenizer_type": "basic", "subword_tokenizer_type": "wordpiece"}
+"""Settings, and the only value of each that Kente has rules for."""
+
+
+def _require_bert_cutting(files: Files) -> None:
+    for name, usual in BERT_CUTTING.items():
+        if files.config.get(name, usual) not in (usual, None):
+            raise UsageError(
+                f"{files.folder}: its text is cut with {name} = {files.config[name]!r}; Kente knows {usual!r}"
+            )
 
 
 def _bert_normaliser(files: Files) -> dict[str, Any]:
@@ -171,6 +201,7 @@ def read_byte_level(folder: Path, rows: int) -> Read:
         merges = [line.split(" ", 1) if isinstance(line, str) else line for line in model.get("merges") or ()]
         _require_byte_level(files)
     else:
+        files.require_class("GPT2Tokenizer")
         own = files.vocabulary("vocab.json")
         path = folder / "merges.txt"
         if not path.is_file():
@@ -181,7 +212,10 @@ def read_byte_level(folder: Path, rows: int) -> Read:
         raise UsageError(f"{folder}: the tokenizer puts a space before every text (add_prefix_space); GPT-2's does not")
     added = files.added_tokens()
     pieces = {**own, **added}
-    end = _id(pieces, files.mark("eos", END_OF_TEXT), folder)
+    mark = files.mark("eos", END_OF_TEXT)
+    if (begin := files.mark("bos", mark)) != mark:
+        raise UsageError(f"{folder}: texts begin with {begin} and end with {mark}; GPT-2's begin and end with one mark")
+    end = _id(pieces, mark, folder)
     vocabulary = Vocabulary((end,) * 4, (PAD, UNK, EOS), rows)
     names = named_rows(pieces, rows, folder)
     named = {names[number]: place for place, number in enumerate(vocabulary.order[4:])}
@@ -199,6 +233,14 @@ def _require_byte_level(files: Files) -> None:
         raise UsageError(
             f"{files.folder / 'tokenizer.json'} cuts text by {cutter.get('type')}; GPT-2's is ByteLevel, without a space before the text"
         )
+    if changed := files.whole.get("normalizer"):
+        raise UsageError(
+            f"{files.folder / 'tokenizer.json'} changes text by {changed.get('type')} before it is cut; GPT-2's does not"
+        )
+    if (files.whole.get("model") or {}).get("ignore_merges"):
+        raise UsageError(
+            f"{files.folder / 'tokenizer.json'} takes whole pieces before it merges (ignore_merges); GPT-2's does not"
+        )
 
 
 # ---------------------------------------------------------------- Marian and M2M100
@@ -207,6 +249,7 @@ def _require_byte_level(files: Files) -> None:
 def read_marian(folder: Path, rows: Sequence[int], settings: Settings) -> Read:
     """source.spm and target.spm cut text; vocab.json numbers the pieces of both, or target_vocab.json those of the target."""
     files = Files(folder)
+    files.require_class("MarianTokenizer")
     names = {"source": "vocab.json", "target": "vocab.json"}
     separate = bool(files.config.get("separate_vocabs")) or (folder / "target_vocab.json").is_file()
     if separate:
@@ -227,16 +270,30 @@ def read_marian(folder: Path, rows: Sequence[int], settings: Settings) -> Read:
 def read_m2m100(folder: Path, rows: Sequence[int], settings: Settings) -> Read:
     """sentencepiece.bpe.model cuts text, vocab.json numbers its pieces, and the marks of languages follow them."""
     files = Files(folder)
+    files.require_class("M2M100Tokenizer")
     pieces = files.vocabulary("vocab.json")
-    published = [f"__{code}__" for code in LANGUAGES[files.config.get("language_codes", "m2m100")].split()]
-    listed = [mark for mark in files.listed() if LANGUAGE.fullmatch(mark)]
-    languages = listed if listed and set(listed) != set(published) else published
-    count = len(pieces)
-    numbered = {mark: count + place for place, mark in enumerate(languages)}
+    numbered = _language_rows(files, len(pieces), rows[0])
     vocabulary = _translator_marks(files, pieces, settings, rows[0])
     named = named_rows({**pieces, **numbered}, rows[0], folder)
     marks = [piece for piece in named if piece not in pieces or piece == files.mark("bos", "<s>")]
     return _joint(_sentencepieces(files, "sentencepiece.bpe.model", named, vocabulary, marks), vocabulary)
+
+
+def _language_rows(files: Files, first: int, rows: int) -> dict[str, int]:
+    """The row of each language's mark: what the files say; else the published order, after all pieces. A model with fewer languages has its own."""
+    codes = LANGUAGES[files.config.get("language_codes", "m2m100")].split()
+    published = {f"__{code}__": first + place for place, code in enumerate(codes)}
+    given = {mark: number for mark, number in files.added_tokens().items() if LANGUAGE.fullmatch(mark)}
+    listed = [mark for mark in files.listed() if LANGUAGE.fullmatch(mark)]
+    others = {number for mark, number in published.items() if mark not in given}
+    if first + len(published) > rows or others & set(given.values()):
+        return given or {mark: first + place for place, mark in enumerate(listed)}
+    unknown = [mark for mark in listed if mark not in published | given]
+    if unknown:
+        raise UsageError(
+            f"the tokenizer in {files.folder} lists {unknown[0]}, but no file says which row it has: added_tokens.json should"
+        )
+    return published | given
 
 
 def _translator_marks(files: Files, pieces: Mapping[str, int], settings: Settings, rows: int) -> Vocabulary:

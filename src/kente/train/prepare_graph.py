@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,9 @@ class GraphFiles:
         columns = tuple(values["columns"]) if values["columns"] else None
         return cls(Path(values["nodes"]), Path(values["edges"]), columns)
 
-    def read(self) -> NodeTable:
-        return read_nodes(self.nodes, self.columns)
+    def read(self, features: Container[str] = ()) -> NodeTable:
+        """The table of nodes; columns that a model knows as `features` are that, whatever they are called."""
+        return read_nodes(self.nodes, self.columns, features)
 
 
 def prepare_graph(run: Run, files: GraphFiles, config: Config, reporter: Reporter) -> dict[str, Any]:
@@ -109,4 +111,4 @@ def read_graph(run: Run, files: GraphFiles | None, reporter: Reporter) -> tuple[
     schema, encode = open_schema(run)
     if files is None:
         return open_graph(run.path / "data"), schema
-    return make_graph(files.read(), files.edges, schema, encode, reporter), schema
+    return make_graph(files.read(schema.features.kinds), files.edges, schema, encode, reporter), schema
