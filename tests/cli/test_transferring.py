@@ -66,12 +66,26 @@ def test_augment_makes_pairs_that_train_takes(folder, tmp_path, capsys):
     assert '"<bt>"' in (tmp_path / "more" / "tokenizer" / "tokenizer.json").read_text()
 
 
+def test_fields_are_those_of_the_pairs_and_not_of_more_pairs(folder, tmp_path, capsys):
+    lines = zip(*((folder / f"new.{side}").read_text().splitlines() for side in "ab"), strict=True)
+    (tmp_path / "turned.tsv").write_text("".join(f"{target}\t{source}\n" for source, target in lines))
+    (tmp_path / "more.tsv").write_text("<bt> c c c c c c c\ta\n")
+    train = ["train", "--pairs", f"{tmp_path}/turned.tsv", "--fields", "2,1", "--also", f"{tmp_path}/more.tsv"]
+    train += ["--updates", "1", "--set", "tokenizer.kind=words", "--set", "cleaning.max_ratio=0"]
+    assert main([*train, "--out", f"{tmp_path}/run", *COMMON]) == 0
+    assert '"<bt>"' in (tmp_path / "run" / "tokenizer" / "tokenizer.json").read_text()
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         (["adapt", "--source", "a", "--target", "b", "--out", "x"], "which translator? kente adapt RUN"),
         (["adapt", "RUN", "--out", "x"], "no corpus given"),
         (["augment", "RUN", "--text", "SOME", "--out", "pairs.txt"], "ends in .tsv"),
+        (
+            ["augment", "RUN", "--text", "SOME", "--out", "p.tsv", "--top-k", "5"],
+            "--top-k is for drawing at random; add --sample",
+        ),
         (["train", "--resume", "RUN", "--encoder-from", "RUN"], "leave out --encoder-from"),
         (["adapt", "--resume", "RUN", "--freeze", "words"], "leave out --freeze"),
     ],

@@ -10,7 +10,7 @@ from kente import api
 from kente.api import augmenting
 from kente.data.toys import toy
 from kente.decode.translator import Translator
-from kente.errors import Interrupted, RunError, UsageError
+from kente.errors import CorpusError, Interrupted, RunError, UsageError
 from kente.runs import Run
 
 SETTINGS = (
@@ -137,6 +137,9 @@ def test_what_cannot_be_done_is_refused_before_it_begins(folder, tmp_path):
         augment(folder, tmp_path / "pairs.tsv", tag="<a> <b>")
     with pytest.raises(RunError, match="there is no run"):
         api.augment(tmp_path / "nowhere", [folder / "text"], tmp_path / "pairs.tsv")
+    (tmp_path / "latin").write_bytes(b"a b c\n" * 60_000 + b"caf\xe9\n")
+    with pytest.raises(CorpusError, match=r"latin:60001: not UTF-8"):
+        augment(folder, tmp_path / "pairs.tsv", tmp_path / "latin")
     (tmp_path / "pairs.tsv").write_text("kept\tkept\n")
     with pytest.raises(UsageError, match="exists already"):
         augment(folder, tmp_path / "pairs.tsv")

@@ -12,7 +12,17 @@ from kente.data.growth import grow, grown
 from kente.data.pieces import SPECIALS, Subwords
 from kente.data.tags import BACK, Tagged
 from kente.data.tokenizer import Tokenizers, train_tokenizer, train_tokenizers
+from kente.reporting import Reporter
 from kente.train.transfer import carried, spelled, written
+
+
+class Listener(Reporter):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
 
 OLD_WORDS = [
     "the",
@@ -95,6 +105,20 @@ def test_new_characters_come_before_longer_pieces():
     side = grow(old_tokenizer("unigram").source, lambda: iter(NEW), 6)
     added = side.pieces(range(side.size - 6, side.size))
     assert {"ɓ", "ƙ"} <= set(added)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_text_that_is_near_the_old_gives_as_many_pieces_as_were_asked_for(kind):
+    chance = random.Random(5)
+    old = ["".join(chance.choices("abcdefghijklm", k=chance.randint(4, 9))) for _ in range(400)]
+    new = ["".join(chance.choices("abcdefghijklm", k=chance.randint(4, 9))) for _ in range(100)]
+    known = sentences(old, 1500)
+    side = train_tokenizer(lambda: iter(known), TokenizerConfig(kind=kind, vocabulary=800)).source
+    near, heard = [*known, *sentences(new, 60, seed=3)], Listener()
+    assert grow(side, lambda: iter(near), 40, heard).size == side.size + 40
+    assert heard.said[-1] == f"vocabulary: 40 pieces added to {side.size:,}"
+    assert side.size + 40 < grow(side, lambda: iter(near), 5000, heard).size < side.size + 5000
+    assert heard.said[-1].endswith("all that the new text offers; 5,000 were asked for")
 
 
 def test_tags_stay_behind_a_vocabulary_that_grows():

@@ -18,6 +18,7 @@ from kente.data.toys import toy
 from kente.errors import ConfigError, RunError, UsageError
 from kente.models.build import build
 from kente.runs import Run
+from kente.train.budget import automatic
 from kente.train.transfer import GROUPS, Parent, part_of, restrict
 
 SHAPE = (
@@ -156,12 +157,35 @@ def test_runs_that_do_not_fit_together_are_refused(folder, tmp_path):
     begin = {"encoder_from": folder / "masked", "decoder_from": tmp_path / "wide"}
     with pytest.raises(ConfigError, match=r"do not fit together: model.width is 32 in one and 48 in the other"):
         api.train(data(folder, "old"), tmp_path / "run", **begin, updates=1)
-    with pytest.raises(ConfigError, match=r"has shape \(.*\), and in the new model .*leave settings of \[model\]"):
-        api.train(
-            data(folder, "old"), tmp_path / "other", encoder_from=folder / "masked", updates=1, settings=("model.width=64", *SHORT)
-        )  # fmt: skip
+    for setting in ("model.width=64", "model.heads=4", "model.positions=rotary", "model.activation=relu"):
+        named = setting.replace("=", " = ")
+        with pytest.raises(
+            ConfigError, match=rf"{named} does not go with the weights of .*masked.*leave settings of \[model\]"
+        ):
+            api.train(
+                data(folder, "old"), tmp_path / "other", encoder_from=folder / "masked", updates=1, settings=(setting, *SHORT)
+            )  # fmt: skip
+    assert not (tmp_path / "other").exists()
     with pytest.raises(UsageError, match="is the run to begin from; choose another folder"):
         api.train(data(folder, "old"), folder / "masked", encoder_from=folder / "masked", updates=1, force=True)
+
+
+def test_the_part_that_is_begun_with_may_stay_as_it_is(folder, tmp_path):
+    how = {"encoder_from": folder / "masked", "updates": 4, "threads": 1}
+    run = api.train(data(folder, "old"), tmp_path / "run", settings=("transfer.freeze=encoder", *SHORT), **how).run
+    begun, latest = start(run.path), run.latest().load("model")
+    assert any(part_of(name) == "encoder" for name in latest)
+    for name, tensor in latest.items():
+        assert (name in begun and torch.equal(tensor, begun[name])) == (part_of(name) == "encoder"), name
+    with pytest.raises(ConfigError, match="this model has no encodr; did you mean encoder"):
+        api.train(data(folder, "old"), tmp_path / "typo", settings=("transfer.freeze=encodr",), **how)
+    with pytest.raises(UsageError, match=r"transfer.lora is for `kente adapt`$"):
+        api.train(data(folder, "old"), tmp_path / "typo", settings=("transfer.lora=2",), **how)
+    with pytest.raises(
+        UsageError, match=r"transfer.freeze is for `kente adapt`, and with --encoder-from or --decoder-from"
+    ):
+        api.train(data(folder, "old"), tmp_path / "typo", settings=("transfer.freeze=encoder",), updates=1)
+    assert not (tmp_path / "typo").exists()
 
 
 # --- adapting ---
@@ -270,9 +294,7 @@ def test_a_run_without_its_text_asks_for_it(folder, tmp_path):
     how = {"updates": 1, "threads": 1, "settings": SHORT}
     with pytest.raises(RunError, match=r"no longer holds the text.*--old-source"):
         api.adapt(tmp_path / "bare", data(folder), tmp_path / "run", replay=0.5, **how)
-    result = api.adapt(
-        tmp_path / "bare", data(folder), tmp_path / "run", replay=0.5, old=data(folder, "old"), force=True, **how
-    )
+    result = api.adapt(tmp_path / "bare", data(folder), tmp_path / "run", replay=0.5, old=data(folder, "old"), **how)
     assert set(result.as_dict()["scores"]) == {"old", "new"}
     alone = api.adapt(tmp_path / "bare", data(folder), tmp_path / "alone", **how)
     assert set(alone.as_dict()["scores"]) == {"new"}
@@ -289,8 +311,52 @@ def test_what_cannot_be_adapted_is_refused(folder, tmp_path):
         adapt(folder, folder / "parent", force=True)
     with pytest.raises(ConfigError, match=r"transfer.replay \(1.0\) must be at least 0 and below 1"):
         adapt(folder, tmp_path / "run", replay=1.0)
+    finished = api.info(adapt(folder, tmp_path / "run").run.path)["weights_sha256"]
     with pytest.raises(ConfigError, match="this model has no encodr; did you mean encoder"):
-        adapt(folder, tmp_path / "run", freeze="encodr")
+        adapt(folder, tmp_path / "run", freeze="encodr", force=True)
+    assert api.info(tmp_path / "run")["weights_sha256"] == finished, "the run that was to be replaced is still there"
+
+
+def test_marked_sentences_that_are_validated_on_are_not_learned_from(folder, tmp_path):
+    """Whatever their mark is, in more pairs as in what is replayed."""
+    marked = [
+        (f"{tag} {source}", target)
+        for tag in ("<st>", "<mine>")
+        for source, target in toy("sort", 200, seed=2, max_length=6, symbols="abcxyz")
+    ]
+    (tmp_path / "also.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in marked))
+    how = {"updates": 1, "threads": 1}
+    tags = ("tokenizer.kind=words", "tokenizer.tags=<mine>", *SHAPE, *SHORT)
+    parent = api.train(
+        data(folder, "new"), tmp_path / "parent", also=[api.Data(pairs=tmp_path / "also.tsv")], settings=tags, **how
+    ).run
+
+    def learned(run: Run, name: str) -> set[str]:
+        tokenizers = run.tokenizers()
+        store = Store.open(run.path / "data" / name, tokenizers.sha256)
+        return {tokenizers.source.decode(store.source(row)) for row in range(len(store))}
+
+    def validated(run: Run) -> set[str]:
+        return set((run.path / "data" / "validation.source").read_text().splitlines())
+
+    assert len(learned(parent, "train")) > 50 and not learned(parent, "train") & validated(parent)
+    (tmp_path / "some.a").write_text("".join(f"{source}\n" for source in sorted(learned(parent, "train"))[:20]))
+    (tmp_path / "some.b").write_text(
+        "".join(f"{' '.join(sorted(source.split()))}\n" for source in sorted(learned(parent, "train"))[:20])
+    )
+    kept_apart = api.Data(tmp_path / "some.a", tmp_path / "some.b")
+    run = api.adapt(
+        parent.path, data(folder, "old"), tmp_path / "run", validation=kept_apart, replay=0.5, settings=SHORT, **how
+    ).run
+    assert len(validated(run)) > 5 and learned(run, "old") and not learned(run, "old") & validated(run)
+
+
+def test_prepared_again_after_a_kill_it_learns_at_the_same_rate(folder, tmp_path):
+    run = adapt(folder, tmp_path / "run", "train.patience=1", "train.max_updates=2", updates=None).run
+    rate = run.config.optimiser.rate
+    shutil.rmtree(run.path / "checkpoints")
+    (run.path / "prepared.json").unlink()
+    assert api.resume(run.path, threads=1).run.config.optimiser.rate == rate < automatic().optimiser.rate
 
 
 # --- the parts ---

@@ -7,13 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kente.api.corpora import Data
+from kente.api.descent import require_old_text
 from kente.api.lifecycle import TrainResult, launch
+from kente.api.loading import require_languages
 from kente.config import Config, TransferConfig
+from kente.configfile import override
+from kente.data.growth import require_growable
 from kente.errors import UsageError
+from kente.models.build import build
 from kente.runs import Run
 from kente.train.budget import automatic
 from kente.train.kinds import require
+from kente.train.transfer import restrict
 
 FREE = ("model.dropout", "model.attention_dropout", "tokenizer.sampling", "tokenizer.tags")
 """Settings of model and tokenizer that may change while weights and words stay what they are."""
@@ -53,7 +61,6 @@ def adapt(
             )
     for given in filter(None, (data, validation, old, *also)):
         next(iter(given.corpus()), None)  # a file that cannot be read is said before a folder is made
-    parent.chosen()
     request = {
         "parent": str(parent.path.resolve()),
         "data": data.as_dict(),
@@ -63,7 +70,22 @@ def adapt(
     }
     asked = {"freeze": freeze, "lora": lora, "replay": replay, "grow_vocabulary": grow_vocabulary}
     given_settings = [*settings, *(f"transfer.{name}={value}" for name, value in asked.items() if value)]
-    return launch(_base(parent.config), out, request, settings=given_settings, **how)
+    base = _base(parent.config)
+    _require_possible(parent, old, override(base, given_settings))
+    return launch(base, out, request, settings=given_settings, **how)
+
+
+def _require_possible(parent: Run, old: Data | None, config: Config) -> None:
+    """Whatever can be known to fail is said before a folder is made, or one that is there replaced."""
+    tokenizers = parent.tokenizers(parent.chosen())
+    decode, transfer = config.decode, config.transfer
+    require_languages(parent, tokenizers.speaking(decode.source_language, decode.target_language))
+    require_old_text(parent, old, config)
+    if transfer.grow_vocabulary:
+        require_growable(tokenizers)
+    with torch.device("meta"):
+        sizes = tokenizers.source.size, tokenizers.target.size
+        restrict(build(config.model, *sizes, joint=tokenizers.joint), transfer)
 
 
 def _base(config: Config) -> Config:

@@ -144,7 +144,8 @@ def augment(
             state.save(mark)
             reporter.progress("translating", state.read, limit, f"{state.kept:,} pairs kept")
             if stop.received:
-                raise Interrupted(f"{stop.received} after {state.read:,} lines: saved. The same command goes on")
+                again = "The same command without --force goes on" if force else "The same command goes on"
+                raise Interrupted(f"{stop.received} after {state.read:,} lines: saved. {again}")
     reporter.finish()
     os.replace(part, out)
     mark.unlink(missing_ok=True)
@@ -152,9 +153,10 @@ def augment(
 
 
 def _there(paths: Sequence[Path]) -> Sequence[Path]:
-    """The files, if each can be read."""
+    """The files, if each can be read to its end: a fault found hours later would cost the hours."""
     for path in paths:
-        next(iter(read_lines(path)), None)
+        for _ in read_lines(path):
+            pass
     return paths
 
 

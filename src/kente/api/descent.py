@@ -25,12 +25,12 @@ from kente.data.keys import contains, sentence_keys
 from kente.data.mixing import Mixed
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
-from kente.data.tags import bare
+from kente.data.tags import bare, tags_in_use, untagged
 from kente.data.tokenizer import BORROWED, Texts, Tokenizer, Tokenizers, train_tokenizer, train_tokenizers
 from kente.errors import ConfigError, RunError
 from kente.imports.run import ORIGIN
 from kente.runs import Run, Score
-from kente.train.budget import Chooser
+from kente.train.budget import Chooser, automatic
 from kente.train.card import About
 from kente.train.transfer import (
     Parent,
@@ -114,6 +114,9 @@ class Started(Translation):
         source, target = (side or own(place) for place, side in enumerate(sides))
         return Tokenizers(source, target, joint=False).with_tags(tags)
 
+    def model(self, config: Config) -> nn.Module:
+        return restrict(super().model(config), config.transfer)
+
     def begin(self, model: nn.Module) -> None:
         begin_with(model, self.run)
 
@@ -183,13 +186,14 @@ class Adapted(Translation):
 
     def _keep_old(self, old: _Old) -> None:
         """What is to be replayed, cut with the tokenizers of this run; sentences to validate on are left out."""
-        held_out = held_out_keys(self.prepared.validation_pairs, old.validation)
         config, tokenizers = self.run.config, self.prepared.tokenizers
+        tags = tags_in_use(config.tokenizer.tags)
+        held_out = held_out_keys(self.prepared.validation_pairs, old.validation, tags=tags)
         folder = self.run.path / "data" / "old"
         texts = (
             (pair.source, pair.target)
             for pair in old.pairs()
-            if not contains(held_out, sentence_keys([pair.source]))[0]
+            if not contains(held_out, sentence_keys([untagged(pair.source, tags)]))[0]
         )
         sampled = config.tokenizer.sampling > 0
         length = config.batches.max_length
@@ -208,14 +212,16 @@ class Adapted(Translation):
 
     def fit_to_minutes(self, chooser: Chooser, seconds: float) -> tuple[int, float]:
         updates, pace = super().fit_to_minutes(chooser, seconds)
-        self._take_care(chooser)
+        self._take_care(chooser, chooser.config.optimiser.rate)
         return updates, pace
 
     def fit_to_data(self, chooser: Chooser) -> None:
         super().fit_to_data(chooser)
-        self._take_care(chooser)
+        ends = chooser.config.train.updates
+        # without an end nothing else chose the rate just now, and preparing may be done again, after a kill
+        self._take_care(chooser, chooser.config.optimiser.rate if ends else automatic().optimiser.rate)
 
-    def _take_care(self, chooser: Chooser) -> None:
+    def _take_care(self, chooser: Chooser, usual: float) -> None:
         """It has learnt already: a lower rate, so that the new does not wash away the old before the two have met."""
         config = chooser.config
         if config.transfer.lora:
@@ -223,7 +229,7 @@ class Adapted(Translation):
             chooser.choose("optimiser.rate", 2e-3, "for maps of low rank, which begin at nothing")
             return
         share = NEW_WORDS if config.transfer.grow_vocabulary else CAREFUL
-        rate = float(f"{share * config.optimiser.rate:.3g}")
+        rate = float(f"{share * usual:.3g}")
         chooser.choose("optimiser.rate", rate, f"{share:.0%} of the usual rate, for it has learnt already")
 
     # --- what the trainer is given ---
@@ -309,13 +315,8 @@ class _Old:
 
     @classmethod
     def of(cls, run: Run, given: dict[str, Any] | None, config: Config) -> _Old:
-        before, now = (_languages(one.decode) for one in (run.config, config))
-        if before and before != now:
-            if given or config.transfer.replay:
-                raise ConfigError(
-                    f"{run.path} translates {before}, and this run {now}: old text cannot be mixed with "
-                    "the new; leave out --replay and --old-source"
-                )
+        require_old_text(run, given, config)
+        if _other_languages(run, config):
             return cls(run, [], None)
         folder = run.path / "data"
         corpus = Data.from_dict(given).corpus() if given else None
@@ -327,11 +328,6 @@ class _Old:
             split = hold_out(corpus, validation=default_validation_size(corpus.count()), seed=config.train.seed)
             corpus = split.train
             validation = list(Cleaner(config.cleaning).clean(split.validation))
-        if config.transfer.replay and corpus is None and not (folder / "train").is_dir():
-            raise RunError(
-                f"{run.path} no longer holds the text it was trained on, and --replay repeats it; give that text with --old-source and "
-                "--old-target, or leave out --replay"
-            )
         return cls(run, validation, corpus)
 
     def pairs(self) -> Iterator[Pair]:
@@ -349,6 +345,26 @@ class _Old:
             for number in range(int(len(store) / stride)):
                 row = int(number * stride)
                 yield Pair(_text(store, 0, row, tokenizers), _text(store, 1, row, tokenizers), row + 1)
+
+
+def require_old_text(run: Run, given: object, config: Config) -> None:
+    """Whether what was known can be mixed with what is new, as `config` asks: where it is of the same languages, and still there or `given`."""
+    replay = config.transfer.replay
+    if _other_languages(run, config) and (given or replay):
+        raise ConfigError(
+            f"{run.path} translates {_languages(run.config.decode)}, and this run {_languages(config.decode)}: old text cannot be mixed "
+            "with the new; leave out --replay and --old-source"
+        )
+    if replay and not given and not (run.path / "data" / "train").is_dir():
+        raise RunError(
+            f"{run.path} no longer holds the text it was trained on, and --replay repeats it; give that text with --old-source and "
+            "--old-target, or leave out --replay"
+        )
+
+
+def _other_languages(run: Run, config: Config) -> bool:
+    before = _languages(run.config.decode)
+    return bool(before) and before != _languages(config.decode)
 
 
 def _languages(decode: DecodeConfig) -> str:

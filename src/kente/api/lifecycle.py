@@ -17,7 +17,7 @@ from torch import nn
 
 from kente.api.inputs import pick_device, use_threads
 from kente.api.tasks import task_of
-from kente.config import Config
+from kente.config import Config, TransferConfig
 from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.errors import RunError, UsageError
 from kente.models.summary import parameter_count
@@ -109,6 +109,7 @@ def launch(
             f"train.task = {config.train.task} makes {wanted.name}, not {KINDS[task].name}: `{wanted.made_by}` does that"
         )
     check_model(config)
+    _require_use_of_transfer(config, request)
     run = Run.create(out, config, force=force)
     request = {
         **request,
@@ -120,6 +121,18 @@ def launch(
     run.write_json("environment.json", environment())
     with run.lock():
         return _fit(run, pick_device(device), use_threads(threads), reporter, began)
+
+
+def _require_use_of_transfer(config: Config, request: dict[str, Any]) -> None:
+    """What only runs that go on from others have a use for is refused elsewhere."""
+    begun = request.get("encoder_from") or request.get("decoder_from")
+    useful = {"freeze"} if begun else set(asdict(config.transfer)) if "parent" in request else set()
+    for name, value in asdict(config.transfer).items():
+        if name not in useful and value != getattr(TransferConfig(), name):
+            raise UsageError(
+                f"transfer.{name} is for `kente adapt`"
+                + (", and with --encoder-from or --decoder-from" if name == "freeze" else "")
+            )
 
 
 def resume(

@@ -7,18 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kente.api.corpora import Data
 from kente.api.inputs import use_threads
 from kente.api.lifecycle import TrainResult, launch, resume
 from kente.api.translation import translator_of
 from kente.config import Config, TransformerConfig
-from kente.configfile import override
+from kente.configfile import load_recipe, override
 from kente.errors import UsageError
+from kente.models.build import build
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run
 from kente.train.budget import automatic
 from kente.train.prepare import CLEANED, prepare
-from kente.train.transfer import Parent, started_model
+from kente.train.transfer import Parent, require_kept, restrict, started_model
 
 __all__ = ["TrainResult", "prepare_corpus", "resume", "train", "translator_of"]
 
@@ -60,19 +63,33 @@ def train(
         "prepared": str(Path(prepared).resolve()) if prepared else None,
         **{name: str(Path(path).resolve()) if path else None for name, path in begin.items()},
     }
-    base = _begun(automatic(), out, encoder_from, decoder_from) if any(begin.values()) else automatic()
-    return launch(base, out, request, **how)
+    if not any(begin.values()):
+        return launch(automatic(), out, request, **how)
+    recipe, settings = how.get("recipe"), how.get("settings", ())
+    return launch(_begun(out, encoder_from, decoder_from, recipe, settings), out, request, **how)
 
 
-def _begun(base: Config, out: Path | str, encoder_from: Path | str | None, decoder_from: Path | str | None) -> Config:
-    """Settings in which the parts of other runs fit."""
+def _begun(
+    out: Path | str,
+    encoder_from: Path | str | None,
+    decoder_from: Path | str | None,
+    recipe: str | Path | None,
+    settings: Sequence[str],
+) -> Config:
+    """Settings in which the parts of other runs fit; a recipe or settings that take them out of it are refused."""
     runs = [path for path in (encoder_from, decoder_from) if path]
     if any(Path(path).resolve() == Path(out).resolve() for path in runs):
         raise UsageError(f"--out {out} is the run to begin from; choose another folder")
     encoder, decoder = (Parent.open(path) if path else None for path in (encoder_from, decoder_from))
-    assert isinstance(base.model, TransformerConfig)
-    model = started_model(encoder, decoder, base.model)
-    return replace(base, model=model, train=replace(base.train, begin="random"))
+    usual = automatic()
+    assert isinstance(usual.model, TransformerConfig)
+    model = started_model(encoder, decoder, usual.model)
+    base = replace(usual, model=model, train=replace(usual.train, begin="random"))
+    wanted = override(load_recipe(recipe, base=base) if recipe else base, settings)
+    require_kept(wanted.model, encoder, decoder)
+    with torch.device("meta"):
+        restrict(build(wanted.model, 8, 8, joint=True), wanted.transfer)  # names alone matter
+    return base
 
 
 def prepare_corpus(

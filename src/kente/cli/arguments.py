@@ -133,7 +133,8 @@ def corpus_of(arguments: argparse.Namespace, prefix: str = "") -> Data | None:
 def more_pairs_option(parser: Parser) -> None:
     parser.add_argument(
         "--also", nargs="+", type=Path, default=[], metavar="F",
-        help="more pairs to train on (.tsv, .jsonl), such as those of `kente augment`; none of them is held out",
+        help="more pairs to train on, such as those of `kente augment`: the first two columns of .tsv, source and target of .jsonl; "
+        "none of them is held out",
     )  # fmt: skip
 
 
@@ -143,7 +144,7 @@ def more_pairs(arguments: argparse.Namespace) -> list[Data]:
         return []
     from kente.api import Data
 
-    return [Data(pairs=path, fields=arguments.fields) for path in arguments.also]
+    return [Data(pairs=path) for path in arguments.also]
 
 
 def training_corpus(arguments: argparse.Namespace) -> Data:
@@ -151,6 +152,13 @@ def training_corpus(arguments: argparse.Namespace) -> Data:
     if data is None:
         raise UsageError("no corpus given: --source FILE --target FILE, or --pairs FILE.tsv")
     return data
+
+
+def require_drawing(arguments: argparse.Namespace) -> None:
+    """Options of drawing say nothing to a search."""
+    for name in ("temperature", "top_k", "top_p", "min_p"):
+        if not arguments.sample and getattr(arguments, name, None) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is for drawing at random; add --sample")
 
 
 def engine_option(parser: Parser) -> None:

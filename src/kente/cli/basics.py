@@ -19,6 +19,7 @@ from kente.cli.arguments import (
     fields_option,
     finite,
     language_options,
+    require_drawing,
     tokenize_options,
     training_corpus,
 )
@@ -98,10 +99,7 @@ def translate_options(parser: Parser) -> None:
 
 
 def translate(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    if not arguments.sample:
-        for name in ("temperature", "top_k", "top_p", "min_p"):
-            if getattr(arguments, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is for drawing at random; add --sample")
+    require_drawing(arguments)
     for text in arguments.text:
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise UsageError(f"the text {text.encode(errors='backslashreplace').decode()} is not UTF-8")

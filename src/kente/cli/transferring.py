@@ -19,6 +19,7 @@ from kente.cli.arguments import (
     languages_option,
     more_pairs,
     more_pairs_option,
+    require_drawing,
     training_corpus,
 )
 from kente.cli.printing import show
@@ -119,6 +120,7 @@ def augment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from kente import api
     from kente.data.tags import KNOWN
 
+    require_drawing(arguments)
     decode = {name: value for name in DECODING if (value := getattr(arguments, name)) is not None}
     result = api.augment(
         arguments.run,

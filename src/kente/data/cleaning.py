@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from kente.config import CleaningConfig
 from kente.data.corpus import Pair, shorten
 from kente.data.keys import Keys, Seen, composed, contains, sentence_keys, text_keys
 from kente.data.scripts import UNSPACED, count_scripts, dominant_script, mostly_in
-from kente.data.tags import untagged
+from kente.data.tags import KNOWN, untagged
 
 EMPTY, CONTROL, TOO_LONG, RATIO, IDENTICAL, SCRIPT, DUPLICATE, IN_VALIDATION = REASONS = (
     "empty",
@@ -117,11 +117,18 @@ class CleaningReport:
 class Cleaner:
     """Judges pairs in one pass. What it has learned and seen stays with it: take a new one for another reading.
 
-    `exclude` holds sorted `sentence_keys` of sources that must not be trained on; `profile` is learned from the first pairs when not given.
+    `exclude` holds the `held_out_keys` of sources that must not be trained on, whichever of the `tags` they begin with; `profile` is learned
+    from the first pairs when not given.
     """
 
-    def __init__(self, config: CleaningConfig, profile: Profile | None = None, exclude: Keys | None = None) -> None:
-        self.config = config
+    def __init__(
+        self,
+        config: CleaningConfig,
+        profile: Profile | None = None,
+        exclude: Keys | None = None,
+        tags: Collection[str] = KNOWN,
+    ) -> None:
+        self.config, self.tags = config, tags
         self.profile = profile
         self.report = CleaningReport()
         self._exclude = exclude
@@ -157,7 +164,7 @@ class Cleaner:
                 if not new:
                     reasons[place] = DUPLICATE
         if self._exclude is not None and left:
-            known = contains(self._exclude, sentence_keys(untagged(batch[place].source) for place in left))
+            known = contains(self._exclude, sentence_keys(untagged(batch[place].source, self.tags) for place in left))
             for place, held_out in zip(left, known, strict=True):
                 if held_out:
                     reasons[place] = IN_VALIDATION

@@ -14,7 +14,7 @@ from dataclasses import replace
 from kente.config import TokenizerConfig
 from kente.data.pieces import SPECIALS, Subwords, Symbols, Tokenizer
 from kente.data.sampling import SPACE
-from kente.data.tags import Tagged
+from kente.data.tags import Tagged, bare
 from kente.data.tokenizer import Texts, Tokenizers, train_tokenizer
 from kente.errors import ConfigError
 from kente.reporting import SILENT, Reporter
@@ -48,11 +48,22 @@ def grow(tokenizer: Tokenizer, lines: Lines, count: int, reporter: Reporter = SI
         case Subwords():
             larger = _with_pieces(tokenizer, lines, count)
         case _:
-            raise ConfigError(f"a {tokenizer.kind} vocabulary cannot grow; leave out --grow-vocabulary")
+            raise ConfigError(_cannot_grow(tokenizer))
     added = larger.size - tokenizer.size
     fewer = "" if added == count else f", all that the new text offers; {count:,} were asked for"
     reporter.say(f"vocabulary: {added:,} pieces added to {tokenizer.size:,}{fewer}")
     return larger
+
+
+def require_growable(tokenizers: Tokenizers) -> None:
+    """Only vocabularies that are learned here can grow."""
+    for side in (bare(tokenizers.source), bare(tokenizers.target)):
+        if not isinstance(side, Symbols | Subwords):
+            raise ConfigError(_cannot_grow(side))
+
+
+def _cannot_grow(tokenizer: Tokenizer) -> str:
+    return f"a {tokenizer.kind} vocabulary cannot grow; leave out --grow-vocabulary"
 
 
 def _with_symbols(tokenizer: Symbols, lines: Lines, count: int) -> Symbols:
@@ -65,19 +76,31 @@ def _with_symbols(tokenizer: Symbols, lines: Lines, count: int) -> Symbols:
 
 def _with_pieces(tokenizer: Subwords, lines: Lines, count: int) -> Subwords:
     characters = len({letter for line in lines() for letter in tokenizer.normalise(line)})
-    size = len(SPECIALS) + BYTES + characters + 2 * count  # about half of them will be known already
-    same = {"kind": tokenizer.kind, "normalisation": tokenizer.normalisation}
-    config = TokenizerConfig(vocabulary=size, byte_fallback=tokenizer.spells_everything, **same)  # type: ignore[arg-type]
-    fresh = train_tokenizer(lines, config).source
-    assert isinstance(fresh, Subwords)
     known = tokenizer.learned()
-    new = {piece: score for piece, score in fresh.learned().items() if piece not in known}
+    wanted = 2 * count  # about half of them will be known already; where the texts are near each other, more
+    new: dict[str, float] = {}
+    while len(new) < count:
+        size = len(SPECIALS) + BYTES + characters + wanted
+        fresh = _learned(tokenizer, lines, size)
+        new = {piece: score for piece, score in fresh.learned().items() if piece not in known}
+        if fresh.size < size:  # there are no more in the text
+            break
+        wanted *= 2
     # characters first: without them whatever holds one would be spelled in bytes
     best = sorted(new, key=lambda piece: (len(piece.strip(SPACE)) > 1, -new[piece]))[:count]
     if tokenizer.kind == "bpe":  # a score is the place in the order of merges: new merges come after all old ones
         last = min(known.values(), default=0.0)
         new = {piece: last - place for place, piece in enumerate(best, 1)}
     return tokenizer.with_model(tokenizer.to_bytes() + b"".join(_entry(piece, new[piece]) for piece in best))
+
+
+def _learned(like: Subwords, lines: Lines, size: int) -> Subwords:
+    """A vocabulary of this text alone, of at most so many pieces."""
+    same = {"kind": like.kind, "normalisation": like.normalisation}
+    config = TokenizerConfig(vocabulary=size, byte_fallback=like.spells_everything, **same)  # type: ignore[arg-type]
+    fresh = train_tokenizer(lines, config).source
+    assert isinstance(fresh, Subwords)
+    return fresh
 
 
 def _entry(piece: str, score: float) -> bytes:

@@ -6,7 +6,7 @@ and a corpus that grows keeps most of its held-out sentences.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kente.data.corpus import Corpus, Pair
 from kente.data.keys import Keys, same_sentence, sentence_keys, text_key
+from kente.data.tags import KNOWN, untagged
 from kente.errors import CorpusError
 
 
@@ -84,6 +85,8 @@ def default_validation_size(pairs: int) -> int:
     return min(1000, max(20, pairs // 20), pairs // 5)
 
 
-def held_out_keys(*corpora: Corpus | Iterable[Pair]) -> Keys:
-    """Sorted keys of the corpora's sources, for `Cleaner(exclude=...)`."""
-    return np.unique(np.concatenate([sentence_keys(pair.source for pair in corpus) for corpus in corpora]))
+def held_out_keys(*corpora: Corpus | Iterable[Pair], tags: Collection[str] = KNOWN) -> Keys:
+    """Sorted keys of the corpora's sources without their marks, for `Cleaner(exclude=...)`."""
+    return np.unique(
+        np.concatenate([sentence_keys(untagged(pair.source, tags) for pair in corpus) for corpus in corpora])
+    )

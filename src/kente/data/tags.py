@@ -17,6 +17,11 @@ BACK, SELF = "<bt>", "<st>"
 KNOWN = (BACK, SELF)
 
 
+def tags_in_use(named: str) -> frozenset[str]:
+    """Those there always are, and those named in `tokenizer.tags`."""
+    return frozenset((*KNOWN, *named.split()))
+
+
 def split_tag(text: str, tags: Collection[str] = KNOWN) -> tuple[str, str]:
     """("<bt>", "the sentence"), or ("", the text as it is) where it does not begin with one of the tags and a space."""
     first, space, rest = text.partition(" ")

@@ -21,7 +21,7 @@ from kente.data.corpus import Corpus, Pair, write_pairs
 from kente.data.keys import Keys
 from kente.data.splitting import default_validation_size, held_out_keys, hold_out
 from kente.data.store import Store
-from kente.data.tags import KNOWN, found_tags, untagged
+from kente.data.tags import found_tags, tags_in_use, untagged
 from kente.data.tokenizer import Texts, Tokenizers, train_tokenizers
 from kente.errors import CorpusError, RunError
 from kente.reporting import Reporter
@@ -92,7 +92,7 @@ def prepare(
         kept = _keep_validation(folder, validation, config, reporter)
         report = _clean(Path(scratch), joined(corpus, *also), [*kept, *apart], config, reporter, corrections)
         texts = partial(_texts, Path(scratch), "train")
-        tags = found_tags((source for source, _ in texts()), {*KNOWN, *config.tokenizer.tags.split()})
+        tags = found_tags((source for source, _ in texts()), tags_in_use(config.tokenizer.tags))
         plain = partial(_plain_texts, texts, tags) if tags else texts
         sample: list[tuple[str, str]] = []
         (folder / LENGTHS).write_text(json.dumps(_lengths(_sampled(plain(), report.kept, sample))))
@@ -205,8 +205,9 @@ def _clean(
     corrections: Corpus | None = None,
 ) -> CleaningReport:
     """One pass over the corpus; what is kept is written out once, so that later passes need not judge again."""
-    exclude = held_out_keys(held_out)
-    cleaner = Cleaner(config.cleaning, exclude=exclude)
+    tags = tags_in_use(config.tokenizer.tags)
+    exclude = held_out_keys(held_out, tags=tags)
+    cleaner = Cleaner(config.cleaning, exclude=exclude, tags=tags)
     pairs: Iterator[Pair] = _counted(cleaner.clean(corpus), reporter)
     if corrections is not None:
         pairs = itertools.chain(pairs, _corrected(corrections, cleaner, exclude, reporter))
@@ -222,7 +223,7 @@ def _clean(
 def _corrected(corrections: Corpus, corpus: Cleaner, exclude: Keys, reporter: Reporter) -> Iterator[Pair]:
     """The corrections worth keeping beside a corpus that was cleaned, several times over; of two for the same sentence, the later one."""
     latest = {pair.source: pair for pair in corrections}
-    kept = list(Cleaner(corpus.config, corpus.profile, exclude).clean(latest.values()))
+    kept = list(Cleaner(corpus.config, corpus.profile, exclude, corpus.tags).clean(latest.values()))
     reporter.say(f"corrections: {len(kept):,} of {len(latest):,} mixed in, each {CORRECTED} times")
     for _ in range(CORRECTED):
         yield from kept

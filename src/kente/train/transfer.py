@@ -154,6 +154,25 @@ def _attending(name: str) -> str:
 
 def started_model(encoder: Parent | None, decoder: Parent | None, base: TransformerConfig) -> ModelConfig:
     """Settings of a translator whose encoder and decoder can begin with these; what they do not settle is as in `base`."""
+    kind, settings = _settled_by(encoder, decoder)
+    settings["tie"] = _tie(encoder, decoder)
+    fresh: ModelConfig = base if kind == "transformer" else RecurrentConfig(bidirectional="none")
+    return type(fresh)(**{**{name: getattr(fresh, name) for name in fresh.__dataclass_fields__}, **settings})
+
+
+def require_kept(model: ModelConfig, encoder: Parent | None, decoder: Parent | None) -> None:
+    """Weights mean something else under other settings, whether they fit them or not."""
+    parents = " and ".join(str(parent.run.path) for parent in (encoder, decoder) if parent)
+    for name, value in _settled_by(encoder, decoder)[1].items():
+        if getattr(model, name, None) != value:
+            raise ConfigError(
+                f"model.{name} = {getattr(model, name, None)} does not go with the weights of {parents}, which were trained with {value}; "
+                "leave settings of [model] to the run it begins from"
+            )
+
+
+def _settled_by(encoder: Parent | None, decoder: Parent | None) -> tuple[str, dict[str, Any]]:
+    """(the kind of translator, the settings that these parts leave no choice about)."""
     given = {part: p for part, p in (("encoder", encoder), ("decoder", decoder)) if p is not None}
     shapes = [_shape(parent, part) for part, parent in given.items()]  # type: ignore[arg-type]
     kinds = {kind for kind, _ in shapes}
@@ -166,10 +185,7 @@ def started_model(encoder: Parent | None, decoder: Parent | None, base: Transfor
                 raise ConfigError(
                     f"{_paths(given)} do not fit together: model.{name} is {settings[name]} in one and {value} in the other"
                 )
-    settings["tie"] = _tie(encoder, decoder)
-    kind = kinds.pop()
-    fresh: ModelConfig = base if kind == "transformer" else RecurrentConfig(bidirectional="none")
-    return type(fresh)(**{**{name: getattr(fresh, name) for name in fresh.__dataclass_fields__}, **settings})
+    return kinds.pop(), settings
 
 
 def _tie(encoder: Parent | None, decoder: Parent | None) -> str:
