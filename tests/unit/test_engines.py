@@ -450,7 +450,7 @@ def test_what_int8_loses_is_the_difference_in_loss_on_the_validation_set(
     engine = fastest(run, beam=1)
     compiled: Any = engine.native
     assert choosing.forced_loss(compiled("float32"), pairs) == pytest.approx(loss, abs=1e-4)
-    if compiled("float32").network.can_round:
+    if native.can_round():
         engine._int8_is_good("native")
         remembered = engine.folders.read_note(engine._note)["int8 of native loses"]
         assert remembered == pytest.approx(choosing.forced_loss(compiled("int8"), pairs) - loss, abs=1e-4)
@@ -607,12 +607,12 @@ def test_the_compiled_search_translates_as_torch_does(run: Path, lines: list[str
 def test_its_whole_numbers_race_where_the_processor_has_them_and_win_by_a_margin(
     run: Path, lines: list[str], compiler: None, monkeypatch: pytest.MonkeyPatch, quick: float, wins: str
 ) -> None:
-    if not native.library().kente_can_round():
+    if not native.can_round():
         pytest.skip("this processor has no products of int8 that the compiled search uses")
     seen = set[tuple[bool, bool]]()
 
     def pace(race: Any, engine: Any, count: int, best: float = 0.0) -> float:
-        if engine.name != "native":
+        if not isinstance(engine, NativeEngine):
             return 5.0
         rounded, short = engine.network.rounded, engine.shortlist is not None
         seen.add((rounded, short))
@@ -633,8 +633,26 @@ def test_its_whole_numbers_race_where_the_processor_has_them_and_win_by_a_margin
         return native_engine.Network(config, arrays, numbers)
 
     monkeypatch.setattr("kente.api.loading.Network", network)
-    api.load(run, beam=1, threads=2).translate(lines[:20])
+    again = api.load(run, beam=1, threads=2)
+    again.translate(lines[:20])
     assert laid_out == ["int8" if "int8" in wins else "float32"], "the winner's weights, and no others"
+    assert again.engine.name == wins.removesuffix(", shortlist").replace(",", "")
+    assert len(again.engine._networks) == len(translator.engine._networks) == 1, "the loser is given back"  # type: ignore[attr-defined]
+    monkeypatch.setattr(native_engine, "can_round", lambda: False)
+    monkeypatch.setattr(choosing, "can_round", lambda: False)
+    without = Listener()
+    api.load(run, beam=1, threads=2, reporter=without).translate(lines[:20])
+    assert "int8" not in without.said[-1], "with a compiler that has no such products the race is run again"
+
+
+def test_texts_that_the_model_has_no_places_for_are_no_part_of_a_race(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = fastest(run, beam=1)
+    longest = max(len(side) for pair in engine._pairs(1000) for side in pair)
+    monkeypatch.setattr(EngineFolders, "longest", property(lambda folders: longest - 1))
+    kept = engine._pairs(1000)
+    assert 0 < len(kept) < 100 and all(max(map(len, pair)) < longest for pair in kept)
 
 
 def test_it_races_and_wins_where_it_is_fastest(

@@ -172,7 +172,7 @@ def rounded_product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | 
 
 
 needs_rounding = pytest.mark.skipif(
-    native.why_no_compiler() is not None or not native.library().kente_can_round(),
+    native.why_no_compiler() is not None or not native.can_round(),
     reason="the compiled search has no products of int8 on this processor",
 )
 
@@ -219,6 +219,18 @@ def test_rounding_hides_no_number_that_is_none(what: float, where: str) -> None:
     model = random_model(TINY, seed=3)
     with torch.no_grad():
         dict(model.named_parameters())[where][:, 0] = what
+    for found in compiled(model, numbers="int8").search(sentences(8), GREEDY):
+        assert found == [no_answer()]
+
+
+@needs_rounding
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_an_infinite_number_on_the_way_is_not_rounded_to_a_finite_one(sign: float) -> None:
+    model = random_model(replace(TINY, norm_place="pre", activation="relu"), seed=3)
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        parameters["decoder.layers.0.feedforward_residual.norm.bias"][0] = float("inf")
+        parameters["decoder.layers.0.feedforward.inner.weight"][:, 0] = sign * 0.5
     for found in compiled(model, numbers="int8").search(sentences(8), GREEDY):
         assert found == [no_answer()]
 

@@ -113,7 +113,6 @@ def _engine(
     fast = CTranslate2Engine(folders, folders.tokenizers, in_torch) if why is None else None
     why_native = _why_not_native(run, device)
 
-    @functools.cache
     def native(numbers: Numbers) -> NativeEngine:
         network = Network(folders.config, run.arrays(folders.checkpoint), numbers)
         return NativeEngine(network, threads, fast, in_torch, folders.shortlist if decode.shortlist > 0 else None)

@@ -30,7 +30,7 @@ from kente.decode.ctranslate2_search import Asker, Candidate
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
-from kente.decode.native import NativeMissing, abilities
+from kente.decode.native import NativeMissing, abilities, can_round
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
@@ -84,6 +84,7 @@ class Fastest:
         self.native, self.native_shortlist = native, native_shortlist
         self._engines: dict[Work, Engine] = {}
         self._choices: dict[Work, Choice] = {}
+        self._networks: dict[Numbers, NativeEngine] = {}
         self._said: set[str] = set()
         self.name = engine.name
 
@@ -124,7 +125,9 @@ class Fastest:
         if self.native is None:
             return None
         try:
-            return self.native(numbers)
+            if numbers not in self._networks:
+                self._networks[numbers] = self.native(numbers)
+            return self._networks[numbers]
         except NativeMissing as error:
             self._say(f"no native search: {error}")
             self.native = None
@@ -200,7 +203,10 @@ class Fastest:
         return _note_of(self.folders, self.threads)
 
     def _remembered(self, work: Work) -> Choice | None:
-        return Choice.from_dict(self.folders.read_note(self._note).get(str(work)))
+        choice = Choice.from_dict(self.folders.read_note(self._note).get(str(work)))
+        if choice is not None and choice.engine == "native" and choice.numbers == "int8" and not can_round():
+            return None  # another compiler may not have its products
+        return choice
 
     def _remember(self, name: str, record: Any) -> None:
         note = self.folders.read_note(self._note)
@@ -226,6 +232,8 @@ class Fastest:
             choice = race.against(choice, name, {way: self._weighing(name, way[1], way[0]) for way in ways})
         self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
+        winners = {one.numbers for one in (*self._choices.values(), choice) if one.engine == "native"}
+        self._networks = {numbers: network for numbers, network in self._networks.items() if numbers in winners}
         return choice
 
     def _shortlists(self, race: Race, whose: Name) -> Sequence[bool]:
@@ -235,13 +243,14 @@ class Fastest:
         return (False, True) if race.work.shortlist and self._shortlist_is_good(race, whose) else (False,)
 
     def _pairs(self, most: int) -> list[Pair]:
-        """Validation pairs, evenly taken; none where the run has lost them."""
+        """Validation pairs, evenly taken, as far as the model has places for them; none where the run has lost them."""
         try:
             store = Store.open(self.folders.run.path / "data" / "validation", self.folders.tokenizers.sha256)
         except RunError:
             return []
         rows = islice(range(0, len(store), max(1, len(store) // most)), most)
-        return [(store.source(row).tolist(), store.target(row).tolist()) for row in rows]
+        pairs = ((store.source(row).tolist(), store.target(row).tolist()) for row in rows)
+        return [pair for pair in pairs if max(map(len, pair)) <= self.folders.longest]
 
     def _numbers(self, whose: Name) -> list[Numbers]:
         """The kinds of numbers that this engine may race with."""
@@ -250,8 +259,7 @@ class Fastest:
     def _has_int8(self, whose: Name) -> bool:
         if whose == "ctranslate2":
             return "int8" in ctranslate2().get_supported_compute_types("cpu")
-        native = self._compiled() if whose == "native" else None
-        return native is not None and native.network.can_round
+        return whose == "native" and self._compiled() is not None and can_round()
 
     def _int8_is_good(self, whose: Name) -> bool:
         """Whether int8 loses nothing noticeable; measured once for all kinds of work."""

@@ -111,6 +111,14 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+def can_round() -> bool:
+    """Whether the compiled search multiplies whole numbers (int8) here, faster than float32; not where it cannot be had at all."""
+    try:
+        return bool(library().kente_can_round())
+    except NativeMissing:
+        return False
+
+
 def _made(compiler: Sequence[str], path: Path) -> ctypes.CDLL:
     """Compiled and loaded. What went wrong is noted beside it, so that not every process waits for the same failure."""
     note = path.with_suffix(".failed")

@@ -20,7 +20,7 @@ from kente.data.tokenizer import BOS, EOS, PAD, UNK
 from kente.decode.answers import CUT, LATE, LOOP_RUNS, LOOPED, Hypothesis, end_of_loop, no_answer, too_late
 from kente.decode.conversion import EPSILONS, SINUSOIDS, Numbers, position_table
 from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, rows_for
-from kente.decode.native import Answers, Questions, Shape, library
+from kente.decode.native import Answers, NativeMissing, Questions, Shape, can_round, library
 from kente.decode.weights import Array, Weights
 
 if TYPE_CHECKING:
@@ -64,9 +64,8 @@ class Network:
     def __init__(self, config: TransformerConfig, arrays: Mapping[str, Array], numbers: Numbers = "float32") -> None:
         self._library = library()
         self.rounded = numbers == "int8"
-        self.can_round = bool(self._library.kente_can_round())
-        """Whether this processor multiplies whole numbers (int8) faster than float32."""
-        assert self.can_round or not self.rounded
+        if self.rounded and not can_round():
+            raise NativeMissing("its products of int8 were not compiled for this processor")
         tensors = _tensors(config, Weights(arrays))
         self.vocabulary = len(tensors[1])  # type: ignore[arg-type]
         shape = Shape(
@@ -144,8 +143,6 @@ class NativeEngine:
     `beside` is an engine of the same model that reads answers again, and `in_torch` loads it in torch when it must.
     """
 
-    name = "native"
-
     def __init__(
         self,
         network: Network,
@@ -156,6 +153,7 @@ class NativeEngine:
     ) -> None:
         self.network, self.threads, self.beside, self.in_torch = network, threads, beside, in_torch
         self.shortlist = shortlist
+        self.name = "native int8" if network.rounded else "native"
         self._listed: dict[str, Ints] = {}
         if shortlist is not None:  # the table may be a part of a wider one: its rows lie where they lay
             self._listed = {"table": shortlist.table.view(np.int32), "always": shortlist.always.astype(np.int32)}

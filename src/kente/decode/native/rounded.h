@@ -43,7 +43,7 @@ INLINE float round_row(const float *x, int depth, unsigned char *to, int middle)
         to[i] = (unsigned char)one.bits;
     }
     for (int i = depth; i < 4 * FOURS(depth); i++) to[i] = (unsigned char)middle;
-    return most.value / MOST;
+    return most.value / MOST + (most.value - most.value); /* what is infinite is no number any more: its sign is lost above */
 }
 
 /* The matrix of these rounded columns, or of those `ids` of them: a word of four of its numbers takes the place of one of float32. */
