@@ -130,6 +130,19 @@ def test_time_in_plenty_buys_no_larger_model_than_the_corpus_can_teach(store, to
     assert [size_for(pairs) for pairs in (500, 149_999, 150_000, 1_500_000)] == ["tiny", "tiny", "small", "base"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [("causal", ("tiny", "small", "base")), ("masked", ("tiny", "tiny", "small"))]
+)
+def test_what_learns_from_few_of_its_words_needs_more_updates_for_a_larger_model(kind, sizes, monkeypatch):
+    paces = {128: 0.05, 256: 0.15, 512: 0.6}
+    monkeypatch.setattr(language_budget, "measured_pace", lambda config, *_: paces[config.model.width])
+    small = nn.Linear(100, 100)
+    for minutes, wanted in zip((5, 8, 60), sizes, strict=True):
+        chooser = Chooser(automatic_language(kind), frozenset(), SILENT)
+        fit_text_to_minutes(chooser, lambda config: (small, None, None), lambda config: 1000, minutes * 60, "cpu")
+        assert chooser.config.model.width == language_budget.SIZES[wanted]["width"], minutes
+
+
 def test_a_recipe_is_bent_to_land_and_otherwise_left_alone(store, tokenizers):
     noam = ["optimiser.schedule=noam", "optimiser.warmup=4000", "optimiser.rate=1.0"]
     settled = recipe_settings("tiny") | {assignment.partition("=")[0] for assignment in noam} | {"train.ema_decay"}
