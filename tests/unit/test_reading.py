@@ -129,6 +129,7 @@ def marked_up(draw: st.DrawFn, depth: int = 0) -> tuple[str, str]:
     return " ".join(pair[0] for pair in pairs), " ".join(pair[1] for pair in pairs)
 
 
+@example([("one Two <b>Two Two</b>", "bar Gjb <b>Gjb Gjb</b>")])  # found twice, one place within the other
 @example([("<b>one 42 one</b>", "<b>bar 42 bar</b>")])  # a number inside what is found as a whole
 @given(st.lists(marked_up(), min_size=1, max_size=3))
 def test_tags_entities_and_code_of_a_page_stand_where_they_stood(paragraphs: list[tuple[str, str]]) -> None:

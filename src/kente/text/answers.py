@@ -81,8 +81,8 @@ class Answer:
         spans = [piece for piece in self.pieces if isinstance(piece, Asked)]
         for (start, end), part in zip(spans, self.parts, strict=True):
             wanted = _small(fitted(self.unit.text[start:end], part, self.text))
-            if wanted and small.count(wanted) == 1:
-                at = small.index(wanted)
+            at = small.find(wanted)
+            if wanted and at >= 0 and at == small.rfind(wanted):
                 links.append((start, end, at, at + len(wanted)))
         self.tags = self._place(links, complete=False)
         return self.tags is not None
