@@ -74,6 +74,7 @@ TRIALS: dict[str, Trial] = {
     "batches of 512, twice the updates": Trial("batches", batch=512),
     "batches of 2,048, half the updates": Trial("batches", batch=2048),
     "batches of 512, then of 1,536": Trial("batches", outside="ramp"),
+    "factors rounded to bfloat16": Trial("precision", ("train.precision=bfloat16",)),
     "words begin anywhere": Trial("beginning", ("train.begin=random",)),
     "4,000 pieces": Trial("vocabulary", ("tokenizer.vocabulary=4000",)),
     "16,000 pieces": Trial("vocabulary", ("tokenizer.vocabulary=16000",)),

@@ -7,12 +7,15 @@ from typing import Any
 from benchmarks.bench import Bench, Table, Variant
 from benchmarks.corpus import settings
 from benchmarks.shapes import DROPOUT, SHAPES, Shape
+from kente.nn.linear import rounds_fast
 
 GEMM = "GEMM peak"
 OWN_WAY = "Kente, Muon and averaged weights"
 NO_ATTENTION_DROPOUT = "nn.Transformer, no attention dropout"
 SAME_BATCHES = "transformers, bucketed as nn.Transformer"
-NOT_IF_QUICK = (OWN_WAY, NO_ATTENTION_DROPOUT, SAME_BATCHES)
+ROUNDED, PLAIN_ROUNDED = "Kente, bfloat16", "nn.Transformer, bfloat16 (autocast)"
+"""Where the processor has units for it: what `--minutes` may choose, and torch's own way to the same."""
+NOT_IF_QUICK = (OWN_WAY, NO_ATTENTION_DROPOUT, SAME_BATCHES, ROUNDED, PLAIN_ROUNDED)
 SAME_OPTIMISER = ("optimiser.kind=adamw", "train.average=none")
 """For Kente beside its peers: AdamW and no average of weights, as they have."""
 
@@ -50,6 +53,8 @@ def variants(bench: Bench, shape: Shape) -> tuple[Variant, ...]:
         Variant("Kente", "kente", ours | {"settings": SAME_OPTIMISER}),
         Variant(OWN_WAY, "kente", ours),
     ]
+    if rounds_fast():
+        rows.append(Variant(ROUNDED, "kente", ours | {"settings": (*SAME_OPTIMISER, "train.precision=bfloat16")}))
     if shape.kind == "recurrent":
         rows += [
             Variant("torch nn.GRU and nn.GRUCell", "plain", common),
@@ -59,6 +64,7 @@ def variants(bench: Bench, shape: Shape) -> tuple[Variant, ...]:
     rows += [
         Variant("nn.Transformer", "plain", common),
         Variant(NO_ATTENTION_DROPOUT, "plain", common | {"attention_dropout": False}),
+        *([Variant(PLAIN_ROUNDED, "plain", common | {"bfloat16": True})] if rounds_fast() else ()),
         Variant("transformers, Trainer", "huggingface", common | {"loop": "trainer"}),
         Variant(SAME_BATCHES, "huggingface", common | {"loop": "own"}),
         Variant("pymarian", "marian", common),

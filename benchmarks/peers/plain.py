@@ -32,14 +32,15 @@ def loss_of(model: nn.Module, source: Tensor, before: Tensor, output: Tensor) ->
 
 
 def updates(model: nn.Module, job: Job) -> Iterator[tuple[int, int, int]]:
-    """Train for ever; after each update (source tokens, target tokens, places)."""
+    """Train for ever; after each update (source tokens, target tokens, places). `bfloat16` is torch's own way to it, autocast."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     warmed = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda step: min((step + 1) / WARMUP, math.sqrt(WARMUP / (step + 1)))
     )
     model.train()
     for batch in token_batches(read_pairs(job["corpus"]), job["batch_tokens"], seed=job["seed"]):
-        loss = loss_of(model, *tensors(batch))
+        with torch.autocast("cpu", torch.bfloat16, enabled=job.get("bfloat16", False)):
+            loss = loss_of(model, *tensors(batch))
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

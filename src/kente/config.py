@@ -591,6 +591,9 @@ class TrainConfig:
     """Share of probability spread over the words that are not the answer."""
     begin: Literal["random", "associations"] = _later("random")
     """Where the vectors of words begin: anywhere, or close to those of the words they stand in the same pairs with."""
+    precision: Literal["float32", "bfloat16"] = _later("float32")
+    """What layers multiply while they learn: bfloat16 rounds the factors and the result of each product, which processors with units for it (AMX,
+    AVX512-BF16) make at least twice as fast. Weights, sums, norms, attention, the optimiser and validation stay float32."""
     average: Literal["none", "ema", "last"] = "ema"
     """Weights to translate with: as they are, an exponential average, or the mean of the last checkpoints."""
     ema_decay: float = 0.995

@@ -14,18 +14,25 @@ from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers, train_tokenizers
 from kente.data.toys import toy
 from kente.reporting import SILENT, Reporter
-from kente.train import language_budget
+from kente.train import budget, language_budget
 from kente.train.budget import (
     SIZES,
     Chooser,
     automatic,
     bend_schedule,
+    choose_precision,
     fit_to_corpus,
     fit_to_minutes,
     size_for,
     training_choices,
 )
 from kente.train.language_budget import automatic_language, dropout_for, fit_text_to_minutes
+
+
+@pytest.fixture(autouse=True)
+def no_units_for_bfloat16(monkeypatch):
+    """What is chosen for other reasons is the same on any processor."""
+    monkeypatch.setattr(budget, "rounds_fast", lambda device: False)
 
 
 @pytest.fixture(scope="module")
@@ -171,3 +178,40 @@ def test_a_schedule_set_by_hand_is_not_bent():
     chooser = Chooser(override(automatic(), ["optimiser.schedule=constant"]), frozenset({"optimiser.schedule"}), SILENT)
     bend_schedule(chooser, 10_000)
     assert chooser.config.optimiser.schedule == "constant"
+
+
+@pytest.mark.parametrize(
+    ("units", "exact", "rounded", "by_hand", "precision"),
+    [
+        (True, 0.24, 0.2, False, "bfloat16"),
+        (True, 0.205, 0.2, False, "float32"),  # too little to round for
+        (False, 0.24, 0.2, False, "float32"),
+        (True, 0.24, 0.2, True, "float32"),
+    ],
+)
+def test_factors_are_rounded_where_that_gives_more_updates(monkeypatch, units, exact, rounded, by_hand, precision):
+    said = []
+
+    class Listener(Reporter):
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    paces = {"float32": exact, "bfloat16": rounded}
+    monkeypatch.setattr(budget, "rounds_fast", lambda device: units)
+    monkeypatch.setattr(budget, "measured_pace", lambda config, *_, **__: paces[config.train.precision])
+    chooser = Chooser(automatic(), frozenset({"train.precision"} if by_hand else ()), Listener())
+    choose_precision(chooser, lambda config: (nn.Linear(1, 1), None, None), "cpu")
+    assert chooser.config.train.precision == precision
+    chosen = ["chosen: train.precision = bfloat16  (1.2 times as many updates as float32 here)"]
+    assert said == (chosen if precision == "bfloat16" else [])
+
+
+def test_a_translator_and_a_language_model_are_asked_about_rounding(store, tokenizers, monkeypatch):
+    asked = []
+    for module in (budget, language_budget):
+        monkeypatch.setattr(module, "choose_precision", lambda chooser, *_: asked.append(chooser.config.model.kind))
+    fit_to_minutes(Chooser(automatic(), frozenset(), SILENT), store, tokenizers, 5.0, "cpu")
+    monkeypatch.setattr(language_budget, "measured_pace", lambda *_: 1.0)
+    chooser = Chooser(automatic_language("causal"), frozenset(), SILENT)
+    fit_text_to_minutes(chooser, lambda config: (nn.Linear(2, 2), None, None), lambda config: 10, 100.0, "cpu")
+    assert asked == ["transformer", "language"]

@@ -41,9 +41,9 @@ def model_of(config):
     return build(config, 40, 40, joint=True).train()
 
 
-def gradient_of(config, batch, step=1, seed=1):
+def gradient_of(config, batch, step=1, seed=1, precision="float32"):
     model = model_of(config)
-    loss = Gradients(model, CrossEntropy(0.1))([batch], seed=seed, step=step)
+    loss = Gradients(model, CrossEntropy(0.1), precision=precision)([batch], seed=seed, step=step)
     return loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
@@ -92,16 +92,24 @@ def test_two_threads_find_the_gradient_that_one_finds(threads):
         torch.testing.assert_close(summed[name], gradient, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", MODELS)
-def test_threads_change_nothing_from_one_time_to_the_next(threads, name):
+def test_threads_change_nothing_from_one_time_to_the_next(threads, name, precision):
     """Bit for bit: dropout, experts and all, whoever is first."""
     threads(3)
     batch = a_batch(pairs=90)
-    loss, once = gradient_of(MODELS[name], batch)
+    loss, once = gradient_of(MODELS[name], batch, precision=precision)
     for _ in range(3):
-        again_loss, again = gradient_of(MODELS[name], batch)
+        again_loss, again = gradient_of(MODELS[name], batch, precision=precision)
         assert again_loss == loss
         assert all(torch.equal(gradient, again[key]) for key, gradient in once.items())
+
+
+def test_only_rounded_precision_rounds():
+    config, batch = MODELS["transformer"], a_batch(pairs=90)
+    exact, rounded = (gradient_of(config, batch, precision=precision) for precision in ("float32", "bfloat16"))
+    assert exact[0] != rounded[0] and rounded[0] == pytest.approx(exact[0], rel=1e-3)
+    assert gradient_of(config, batch)[0] == exact[0]
 
 
 def test_another_update_drops_other_values():

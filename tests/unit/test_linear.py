@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +12,7 @@ from torch import Tensor
 from kente.config import RecurrentConfig, TransformerConfig
 from kente.models.build import build
 from kente.nn import linear as linear_module
-from kente.nn.linear import FEW, NARROW, SOME, Linear, add_outer_product, filled, linear, repeated
+from kente.nn.linear import FEW, NARROW, SOME, Linear, add_outer_product, filled, linear, repeated, rounding
 from kente.nn.lists import Shape, in_a_list, in_heads, in_lines, listed
 from kente.nn.loss import linear_cross_entropy
 
@@ -143,30 +145,93 @@ def read(model: torch.nn.Module) -> list[Tensor]:
     return [hidden, loss / target.numel(), *torch.autograd.grad(loss / target.numel(), weights)]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        TransformerConfig(encoder_layers=1, decoder_layers=2, width=16, heads=2, feedforward=32, dropout=0.0),
-        TransformerConfig(
-            encoder_layers=2, decoder_layers=1, width=16, heads=2, feedforward=32, dropout=0.0, span="linear"
-        ),
-        TransformerConfig(
-            encoder_layers=1, decoder_layers=1, width=16, heads=2, feedforward=32, dropout=0.0, experts=3, balance=0.1
-        ),
-        RecurrentConfig(width=16, embedding=16, dropout=0.0),
-        RecurrentConfig(width=16, embedding=16, dropout=0.0, cell="lstm", attention="projected", decoder_layers=2),
-        RecurrentConfig(width=16, embedding=16, dropout=0.0, cell="rnn", attention="none"),
-    ],
-    ids=["transformer", "linear attention", "experts", "gru with attention", "lstm, queries and keys", "rnn"],
-)
-def test_a_model_reads_the_same_with_either_library(
-    config: TransformerConfig | RecurrentConfig, monkeypatch: pytest.MonkeyPatch
-):
+MODELS = {
+    "transformer": TransformerConfig(
+        encoder_layers=1, decoder_layers=2, width=16, heads=2, feedforward=32, dropout=0.0
+    ),
+    "linear attention": TransformerConfig(
+        encoder_layers=2, decoder_layers=1, width=16, heads=2, feedforward=32, dropout=0.0, span="linear"
+    ),
+    "experts": TransformerConfig(
+        encoder_layers=1, decoder_layers=1, width=16, heads=2, feedforward=32, dropout=0.0, experts=3, balance=0.1
+    ),
+    "gru with attention": RecurrentConfig(width=16, embedding=16, dropout=0.0),
+    "lstm, queries and keys": RecurrentConfig(
+        width=16, embedding=16, dropout=0.0, cell="lstm", attention="projected", decoder_layers=2
+    ),
+    "rnn": RecurrentConfig(width=16, embedding=16, dropout=0.0, cell="rnn", attention="none"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_reads_the_same_with_either_library(name: str, monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(2)
-    model = build(config, 50, 50)
+    model = build(MODELS[name], 50, 50)
     found = []
     for choice in (True, False):
         monkeypatch.setattr(linear_module, "with_onednn", lambda choice=choice: choice)
         found.append(read(model))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+# --- factors that are rounded ---
+
+
+@pytest.fixture(params=[True, False], ids=["with units", "without"])
+def units(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """A processor that multiplies bfloat16 itself, and one that goes on with a run of such a one."""
+    monkeypatch.setattr(linear_module, "rounds_fast", lambda device="cpu": request.param)
+    return bool(request.param)
+
+
+def rounded(x: Tensor) -> Tensor:
+    return x.detach().bfloat16().float()
+
+
+@pytest.mark.parametrize("rows", [FEW, FEW + 5, SOME + 64])
+@pytest.mark.parametrize("bias", [True, False])
+def test_rounded_products_are_products_of_rounded_factors(onednn: bool, units: bool, rows: int, bias: bool):
+    torch.manual_seed(1)
+    layer, x, outer = Linear(24, 80, bias=bias), torch.randn(rows, 24, requires_grad=True), torch.randn(rows, 80)
+    with rounding():
+        found = layer(x)
+    wanted = F.linear(rounded(x), rounded(layer.weight), layer.bias)
+    result = {"rtol": 2**-7, "atol": 1e-2}  # results keep eight bits, too
+    torch.testing.assert_close(found, wanted, **result)
+    of_x, of_weight, *of_bias = torch.autograd.grad(found, [x, *layer.parameters()], outer)
+    torch.testing.assert_close(of_x, rounded(outer) @ rounded(layer.weight), **result)
+    torch.testing.assert_close(of_weight, rounded(outer).T @ rounded(x), rtol=2**-7, atol=0.2)
+    for gradient in of_bias:  # which is no product
+        torch.testing.assert_close(gradient, outer.sum(dim=0), **CLOSE)
+    assert {tensor.dtype for tensor in (found, of_x, of_weight, *of_bias)} == {torch.float32}
+
+
+def test_few_rows_and_what_is_outside_are_not_rounded(onednn: bool, units: bool):
+    torch.manual_seed(1)
+    layer, few, x = Linear(24, 80), torch.randn(FEW - 1, 24), torch.randn(FEW, 24)
+    exact = layer(x)
+    with rounding():
+        assert torch.equal(layer(few), F.linear(few, layer.weight, layer.bias))
+        assert not torch.equal(layer(x), exact)
+        with rounding(False):
+            assert torch.equal(layer(x), exact)
+        with ThreadPoolExecutor(1) as pool:
+            assert torch.equal(pool.submit(layer, x).result(), exact), "another thread is asked for itself"
+    assert torch.equal(layer(x), exact)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_learns_nearly_the_same_from_rounded_factors(name: str, onednn: bool, units: bool):
+    """Loss and the direction of the whole gradient; other bits, or nothing would have been rounded."""
+    torch.manual_seed(2)
+    model = build(MODELS[name], 50, 50)
+    exact = read(model)
+    with rounding():
+        near, again = read(model), read(model)
+    assert all(torch.equal(one, other) for one, other in zip(near, again, strict=True)), "the same bits every time"
+    torch.testing.assert_close(near[1], exact[1], rtol=1e-3, atol=0.0)
+    one, other = (torch.cat([gradient.flatten() for gradient in found[2:]]) for found in (near, exact))
+    assert not torch.equal(one, other)
+    assert F.cosine_similarity(one, other, dim=0) > 0.999
+    assert one.norm() == pytest.approx(other.norm().item(), rel=0.01)

@@ -11,6 +11,7 @@ from kente.config import TransformerConfig
 from kente.models.build import build
 from kente.nn import recompute as ways
 from kente.nn.dropout import Moment, drop, noise
+from kente.nn.linear import is_rounding, rounding
 
 TINY = TransformerConfig(
     encoder_layers=3, decoder_layers=3, width=16, feedforward=32, heads=2, dropout=0.2, norm_place="pre"
@@ -57,6 +58,24 @@ def test_recomputing_changes_no_gradient(settings, seed):
     for name, gradient in expected.items():
         assert (gradient is None) == (found[name] is None), name
         assert gradient is None or torch.equal(gradient, found[name]), name
+
+
+@pytest.mark.parametrize("way", [ways.recompute, ways.reversible])
+def test_what_is_computed_again_rounds_as_it_did(way):
+    """Gradients may be taken outside of `rounding`."""
+    rounded = []
+
+    def add(onto, x):
+        rounded.append(is_rounding())
+        return onto + x.square()
+
+    for on in (True, False):
+        x = torch.ones(2, requires_grad=True)
+        with rounding(on):
+            found = way([ways.LayerCall([add, add])], x)
+        torch.autograd.grad(found.sum(), x)
+        assert rounded == [on] * 4
+        rounded.clear()
 
 
 def two_streams(layers, x):

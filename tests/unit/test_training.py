@@ -373,8 +373,9 @@ FAMILIES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_resumes_to_the_same_weights(tmp_path, name):
+def test_every_family_resumes_to_the_same_weights(tmp_path, name, precision):
     """The run is robbed of its last checkpoint, as if the power had failed, and goes on from the one before."""
     source, target = tmp_path / "a.en", tmp_path / "a.fr"
     source.write_text("".join(f"w{i} is good\n" for i in range(200)))
@@ -384,6 +385,7 @@ def test_every_family_resumes_to_the_same_weights(tmp_path, name):
         "model.dropout=0.2",
         "train.keep=5",
         "train.validate_every=100",
+        f"train.precision={precision}",
         *FAMILIES[name],
     ]
     out = tmp_path / "run"

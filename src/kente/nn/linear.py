@@ -3,6 +3,9 @@
 torch multiplies float32 matrices with MKL. On processors that are not Intel's, MKL leaves half of AVX-512 unused; oneDNN, which comes with
 torch as well, does not, and the same sums come out twice as fast. torch has a switch that sends *all* products there, but with it the
 many tiny products inside its fused attention become ten times slower; so it is done here, for the products of layers alone.
+
+Inside `rounding()` both factors of a product, and what comes out, are rounded to bfloat16, in the gradients too: processors with units for it
+multiply such factors twice as fast or faster. Sums within a product, and everything that is not a product of a layer, stay float32.
 """
 
 from __future__ import annotations
@@ -51,15 +54,57 @@ def _vendor() -> str:
     )  # Windows: "AMD64 Family 26 Model 2 Stepping 1, AuthenticAMD"
 
 
-def product(x: Float[Tensor, "N K"], weight: Float[Tensor, "M K"], bias: Tensor | None = None) -> Float[Tensor, "N M"]:
-    """x W' + b by oneDNN, whatever the strides of W. No gradient."""
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+# --- factors that are rounded ---
+
+
+@cache
+def rounds_fast(device: str = "cpu") -> bool:
+    """Whether this processor, or graphics card, has units for products of bfloat16."""
+    if device == "cuda":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    asks = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return device == "cpu" and torch.backends.mkldnn.is_available() and any(ask is not None and ask() for ask in asks)
+
+
+@contextmanager
+def rounding(on: bool = True) -> Iterator[None]:
+    """Around a reading: factors of layers' products are rounded, in this thread. Their gradients are, wherever they are taken."""
+    before, _here.rounding = _here.rounding, on
+    try:
+        yield
+    finally:
+        _here.rounding = before
+
+
+def is_rounding() -> bool:
+    """Whether this is inside `rounding()`."""
+    return _here.rounding
+
+
+def factor(x: Shaped[Tensor, "*X"]) -> Shaped[Tensor, "*X"]:
+    """One side of a product as it will be multiplied: for what is used in several."""
+    return x.bfloat16() if _here.rounding else x
+
+
+# --- one product ---
+
+
+def product(
+    x: Shaped[Tensor, "N K"], weight: Shaped[Tensor, "M K"], bias: Tensor | None = None
+) -> Float[Tensor, "N M"]:
+    """x W' + b by oneDNN, whatever the strides of W; in bfloat16 where the factors are. No gradient."""
+    if x.dtype == torch.bfloat16:
+        exact = x.is_cpu and not rounds_fast()  # there nothing is gained, but what began elsewhere can go on
+        found = F.linear(x.float(), weight.float()) if exact else F.linear(x, weight).float()
+        return found if bias is None else found.add_(bias)
+    found = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return found
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x, weight = factor(x), factor(weight)
         ctx.save_for_backward(x, weight)
         return product(x, weight, bias)
 
@@ -68,10 +113,12 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
+        by_bias = outer.sum(dim=0) if of_bias else None
+        outer = outer.to(x.dtype)
         return (
             product(outer, weight.T) if of_x else None,
             outer_product(outer, x) if of_weight else None,
-            outer.sum(dim=0) if of_bias else None,
+            by_bias,
         )
 
 
@@ -82,13 +129,15 @@ Notes = list[tuple[Tensor, Tensor]]
 """(gradient of a product, what was multiplied) for each time a weight was used."""
 
 
-class _Loop(threading.local):
-    """The weights used in the loop that this thread is in, each with its stand-in and notes."""
+class _Here(threading.local):
+    """What holds in this thread: whether factors are rounded, and the weights used in the loop it is in, each with its stand-in, what
+    is multiplied with, and notes."""
 
-    weights: dict[int, tuple[Tensor, Tensor, Notes]] | None = None
+    rounding: bool = False
+    weights: dict[int, tuple[Tensor, Tensor, Tensor, Notes]] | None = None
 
 
-_loop = _Loop()
+_here = _Here()
 
 
 @contextmanager
@@ -97,20 +146,20 @@ def repeated() -> Iterator[None]:
 
     Of products without a bias, where oneDNN is used.
     """
-    before, _loop.weights = _loop.weights, {}
+    before, _here.weights = _here.weights, {}
     try:
         yield
     finally:
-        _loop.weights = before
+        _here.weights = before
 
 
 def _noted_product(x: Tensor, weight: Tensor) -> Tensor:
-    assert _loop.weights is not None, "outside of a loop"
-    if id(weight) not in _loop.weights:
+    assert _here.weights is not None, "outside of a loop"
+    if id(weight) not in _here.weights:
         notes: Notes = []
-        _loop.weights[id(weight)] = weight, _Gathered.apply(weight, notes), notes
-    _, stand_in, notes = _loop.weights[id(weight)]
-    found: Tensor = _Noted.apply(x, stand_in, notes)
+        _here.weights[id(weight)] = weight, _Gathered.apply(weight, notes), factor(weight.detach()), notes
+    _, stand_in, multiplied, notes = _here.weights[id(weight)]
+    found: Tensor = _Noted.apply(x, stand_in, multiplied, notes)
     return found
 
 
@@ -138,22 +187,24 @@ def _one_below_the_other(parts: Sequence[Tensor]) -> Tensor:
 
 
 class _Noted(torch.autograd.Function):
-    """x W', which notes down what the gradient of W is made of."""
+    """x W', which notes down what the gradient of W, by its stand-in, is made of."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, notes: Notes) -> Tensor:
+    def forward(ctx: Any, x: Tensor, stand_in: Tensor, weight: Tensor, notes: Notes) -> Tensor:
+        x = factor(x)
         ctx.save_for_backward(x, weight)
         ctx.notes = notes
         return product(x, weight)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, None, None, None]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, _ = ctx.needs_input_grad
+        of_x, of_weight, *_ = ctx.needs_input_grad
+        outer = outer.to(x.dtype)
         if of_weight:
             ctx.notes.append((outer, x))
-        return product(outer, weight.T) if of_x else None, None, None
+        return product(outer, weight.T) if of_x else None, None, None, None
 
 
 # --- any weight ---
@@ -168,7 +219,7 @@ def outer_product(outer: Float[Tensor, "N M"], x: Float[Tensor, "N K"]) -> Float
 def add_outer_product(total: Float[Tensor, "M K"], outer: Float[Tensor, "N M"], x: Float[Tensor, "N K"]) -> None:
     """total += sum_n outer_n x_n', in place; fastest if `total` stands in memory by columns. No gradient."""
     if _suits(outer):
-        total += product(x.T, outer.T).T
+        total += product(factor(x).T, factor(outer).T).T
     else:
         total.addmm_(outer.T, x)
 
@@ -179,8 +230,9 @@ def _suits(x: Tensor) -> bool:
 
 
 def _would_suit(x: Tensor) -> bool:
-    """Whether it is oneDNN's once its rows are filled up."""
-    return x.dtype == torch.float32 and x.is_cpu and many(_rows(x))
+    """Whether it is oneDNN's once its rows are filled up, or anyone's whose factors are rounded."""
+    kinds = (torch.float32, torch.bfloat16)
+    return x.dtype in kinds and (x.is_cpu or _here.rounding) and many(_rows(x))
 
 
 def _rows(x: Tensor) -> int:
@@ -188,8 +240,8 @@ def _rows(x: Tensor) -> int:
 
 
 def many(rows: int) -> bool:
-    """Whether so many rows are enough for products to be oneDNN's."""
-    return rows >= FEW and with_onednn()
+    """Whether so many rows are enough for products to be oneDNN's, or rounded."""
+    return rows >= FEW and (_here.rounding or with_onednn())
 
 
 def _missing(rows: int) -> int:
@@ -211,8 +263,8 @@ def linear(x: Float[Tensor, "*B K"], weight: Float[Tensor, "M K"], bias: Tensor 
     rows = x.reshape(-1, x.shape[-1])
     whole = filled(rows)
     if not (torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)):
-        found = product(whole, weight, bias)
-    elif _loop.weights is not None and bias is None:
+        found = product(factor(whole), factor(weight), bias)
+    elif _here.weights is not None and bias is None:
         found = _noted_product(whole, weight)
     else:
         found = _Linear.apply(whole, weight, bias)

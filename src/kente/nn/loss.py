@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from kente.nn.linear import add_outer_product, filled, linear
+from kente.nn.linear import add_outer_product, factor, filled, linear, many
 
 STRIP = 512
 """Tokens at a time: enough for products at full speed, few enough for the cache (512 x 8,000 logits are 16 MB)."""
@@ -35,10 +35,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         weight_gradient = weight.new_zeros(weight.shape[::-1]).T if learning else None
         bias_gradient = torch.zeros_like(bias) if learning and bias is not None else None
         spread = smoothing / len(weight)
+        rounded = many(len(hidden))  # if anything is: a table and probabilities once, not for each of their products
+        table = factor(weight) if rounded else weight
         total = hidden.new_zeros((), dtype=torch.float64)  # many small terms
         for start in range(0, count, STRIP):
             rows, answers, real = hidden[start : start + STRIP], targets[start : start + STRIP, None], count - start
-            logits = linear(rows, weight, bias)
+            logits = linear(rows, table, bias)
             wanted = (1 - smoothing) * logits.gather(1, answers)
             if smoothing:
                 wanted += spread * logits.sum(dim=1, keepdim=True)
@@ -48,10 +50,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
             total += (log_sum - wanted)[:real].sum(dtype=torch.float64)
             if hidden_gradient is not None and weight_gradient is not None:
                 p.scatter_add_(1, answers, p.new_full((), smoothing - 1).expand_as(answers))
-                hidden_gradient[start : start + STRIP] = linear(p, weight.T)
-                add_outer_product(weight_gradient, p, rows)
                 if bias_gradient is not None:
                     bias_gradient += p[:real].sum(dim=0)
+                p = factor(p) if rounded else p
+                hidden_gradient[start : start + STRIP] = linear(p, table.T)
+                add_outer_product(weight_gradient, p, rows)
         if hidden_gradient is not None and weight_gradient is not None and smoothing:
             # what smoothing takes from every word alike needs no pass over all words
             hidden_gradient -= spread * weight.sum(dim=0)

@@ -11,8 +11,8 @@ The first two are one network. The third is another, whose streams a and b take 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from kente.nn.dropout import Moment
+from kente.nn.linear import is_rounding, rounding
 
 Sublayer = Callable[..., Tensor]
 """(onto, x, *outside) -> onto + f(x, *outside)"""
@@ -38,17 +39,29 @@ class LayerCall:
 Passage = Callable[[Sequence[LayerCall], Tensor], Tensor]
 
 
+def _again() -> Callable[[], AbstractContextManager[None]]:
+    """What holds now, to be entered when something is computed a second time: the same dropout, factors rounded or not."""
+    moment, rounds = Moment(), is_rounding()
+
+    @contextmanager
+    def now() -> Iterator[None]:
+        with moment, rounding(rounds):
+            yield
+
+    return now
+
+
 def once_more(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
     """function(*inputs), computed again, with the same dropout, when its gradient is due: of the first time only inputs are kept."""
     if not torch.is_grad_enabled():
         return function(*inputs)
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), Moment()
+        return nullcontext(), _again()()
 
     result: Tensor = checkpoint(
         function, *inputs, use_reentrant=False, preserve_rng_state=False, context_fn=contexts
-    )  # Moment preserves what is drawn
+    )  # _again preserves what is drawn
     return result
 
 
@@ -95,7 +108,7 @@ class _Reversible(torch.autograd.Function):
         a = b = x
         for layer in layers:
             for add in layer.sublayers:
-                ctx.moments.append(Moment())
+                ctx.moments.append(_again())
                 a, b = b, add(a, b, *layer.outside)
         ctx.save_for_backward(a, b)
         return a, b
@@ -110,7 +123,7 @@ class _Reversible(torch.autograd.Function):
             outside = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in layer.outside]
             of_layer: list[Tensor | None] = [None] * (len(layer.weights) + len(outside))
             for add in reversed(layer.sublayers):
-                with torch.enable_grad(), moments.pop():
+                with torch.enable_grad(), moments.pop()():
                     read = a.detach().requires_grad_()
                     added = add(torch.zeros_like(a), read, *outside)
                 gradient, *others = _gradients(added, [read, *layer.weights, *outside], b_gradient)

@@ -20,6 +20,7 @@ from kente.data.batches import Batches, Feed
 from kente.data.store import Store
 from kente.data.tokenizer import Tokenizers
 from kente.models.build import build
+from kente.nn.linear import rounds_fast
 from kente.reporting import Reporter
 from kente.train.gradients import Gradients
 from kente.train.objectives import CrossEntropy, Objective
@@ -41,6 +42,8 @@ DROPOUT = ((2.5, 0.0), (5, 0.05), (9, 0.1), (15, 0.15), (30, 0.2))
 """(readings of the corpus below which it holds, dropout); with more readings, MOST_DROPOUT. On Multi30k the best is about 0 for 2 readings, 0.07 for
 5.5 and 0.16 for 12 (docs/speedrun.md)."""
 MOST_DROPOUT = 0.3
+FASTER = 1.05
+"""How many times as many updates bfloat16 must give to be taken."""
 
 
 OF_THE_CORPUS = ("tokenizer.vocabulary", "decode.max_ratio", "decode.split_sentences")
@@ -120,21 +123,26 @@ class Chooser:
 
 def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str) -> float:
     """The median time of real updates of a throw-away translator."""
+    return measured_pace(config, _translator(store, tokenizers), device)
 
+
+def _translator(store: Store, tokenizers: Tokenizers) -> Callable[[Config], Parts]:
     def parts(config: Config) -> Parts:
         model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
         batches = Batches(store, config.batches, seed=config.train.seed)
         return model, CrossEntropy(config.train.label_smoothing), batches
 
-    return measured_pace(config, parts, device)
+    return parts
 
 
 Parts = tuple[nn.Module, Objective, Feed]
 """What the trainer puts together: a fresh model, what it minimises, what it reads."""
 
 
-def measured_pace(config: Config, parts: Callable[[Config], Parts], device: torch.device | str) -> float:
-    """The median time of real updates of a throw-away model, over two seconds or so.
+def measured_pace(
+    config: Config, parts: Callable[[Config], Parts], device: torch.device | str, seconds: float = 2.0
+) -> float:
+    """The median time of real updates of a throw-away model, over so many seconds or eight updates.
 
     The first ones, which set kernels up for new shapes, do not count, and the median forgives a neighbour who wakes up.
     """
@@ -142,9 +150,9 @@ def measured_pace(config: Config, parts: Callable[[Config], Parts], device: torc
     model, objective, batches = parts(config)
     model.to(device).train()
     optimiser = Optimiser(model, config.optimiser)
-    gradients = Gradients(model, objective, device)
+    gradients = Gradients(model, objective, device, config.train.precision)
     times: list[float] = []
-    while len(times) < 8 or (sum(times) < 2.0 and len(times) < 40):
+    while len(times) < 8 or (sum(times) < seconds and len(times) < 40):
         begun = time.monotonic()
         first = len(times) * config.batches.accumulation
         several = range(first, first + config.batches.accumulation)
@@ -155,6 +163,18 @@ def measured_pace(config: Config, parts: Callable[[Config], Parts], device: torc
     return statistics.median(times[3:])
 
 
+def choose_precision(chooser: Chooser, parts: Callable[[Config], Parts], device: torch.device | str) -> None:
+    """Rounded factors, where this processor multiplies them so much faster that whole updates are."""
+    if not (chooser.free("train.precision") and rounds_fast(torch.device(device).type)):
+        return
+    exact, rounded = (
+        measured_pace(apply(chooser.config, {"train": {"precision": precision}}), parts, device, seconds=1.0)
+        for precision in ("float32", "bfloat16")
+    )
+    if exact > FASTER * rounded:
+        chooser.choose("train.precision", "bfloat16", f"{exact / rounded:.1f} times as many updates as float32 here")
+
+
 def fit_to_minutes(
     chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
 ) -> tuple[int, float]:
@@ -163,6 +183,7 @@ def fit_to_minutes(
     if chooser.free("batches.tokens"):
         batch_tokens = max(1024, chooser.config.batches.max_length)
         chooser.config = replace(chooser.config, batches=replace(chooser.config.batches, tokens=batch_tokens))
+    choose_precision(chooser, _translator(store, tokenizers), device)
     pace = _choose_size(chooser, store, tokenizers, seconds, device)
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.6 and chooser.free("batches.tokens"):

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from kente.data.batches import Reading
 from kente.nn.dropout import noise
+from kente.nn.linear import rounding
 from kente.train.objectives import Objective
 
 SMALLEST_SHARE = 192
@@ -37,8 +38,11 @@ def replica(model: nn.Module) -> nn.Module:
 class Gradients:
     """Fills `parameter.grad` for all of a model's weights:  gradients(batches, seed, step) -> loss for each target token."""
 
-    def __init__(self, model: nn.Module, objective: Objective, device: torch.device | str = "cpu"):
+    def __init__(
+        self, model: nn.Module, objective: Objective, device: torch.device | str = "cpu", precision: str = "float32"
+    ):
         self.objective, self.device = objective, torch.device(device)
+        self.rounds = precision == "bfloat16"
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         self.models = [model] + [replica(model) for _ in range(self.threads - 1)]
@@ -80,7 +84,7 @@ class Gradients:
     def _one(self, model: nn.Module, share: Reading, seed: int, tokens: int) -> tuple[float, Gradient]:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
-        with noise(seed):
+        with noise(seed), rounding(self.rounds):
             mean = self.objective(model, share.to(self.device)).total / tokens
         gradient = torch.autograd.grad(mean, self.parameters, allow_unused=True)
         return mean.item(), list(gradient)

@@ -14,7 +14,7 @@ import torch
 from kente.config import BatchConfig, Config, LanguageModelConfig, MaskedConfig, StackConfig
 from kente.configfile import apply
 from kente.models.summary import parameter_count
-from kente.train.budget import Chooser, Parts, bend_schedule, measured_pace, training_choices
+from kente.train.budget import Chooser, Parts, bend_schedule, choose_precision, measured_pace, training_choices
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"layers": 4, "width": 128, "feedforward": 512, "heads": 4},
@@ -59,6 +59,7 @@ def fit_text_to_minutes(
     device: torch.device,
 ) -> tuple[int, float]:
     """Choose size, batch, dropout and schedule for `seconds` of training; returns (updates, seconds for each)."""
+    choose_precision(chooser, parts, device)
     pace = _choose_size(chooser, parts, seconds, device)
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.25 and chooser.free("batches.tokens"):

@@ -82,7 +82,7 @@ class Trainer:
         self.model, self.batches, self.run, self.config = model, batches, run, config
         self.plan, self.pace, self.validate = plan, pace, validate
         self.reporter, self.main = reporter, main
-        self.gradients = Gradients(model, objective, device)
+        self.gradients = Gradients(model, objective, device, config.train.precision)
         self.optimiser = Optimiser(model, config.optimiser)
         self.average: ExponentialAverage | LastMean | None = None
         if config.train.average == "ema":
