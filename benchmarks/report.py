@@ -282,7 +282,7 @@ def machine(results: Results) -> str:
         return ""
     told = [
         f"Measured on {about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, {about['platform']}.",
-        f"Python {about['python']}, torch {about['torch']}; {about['threads']} threads; training in float32 unless a row says otherwise; {about['rounds']} rounds.",
+        f"Python {about['python']}, torch {about['torch']}; {about['threads']} threads; float32 unless a row says otherwise; {about['rounds']} rounds.",
         f"Kente {about['kente']}.",
     ]
     peers: dict[str, str] = {}
