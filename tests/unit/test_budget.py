@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from kente.train.budget import (
     choose_precision,
     fit_to_corpus,
     fit_to_minutes,
+    measured_pace,
     size_for,
     training_choices,
 )
@@ -101,7 +103,7 @@ def test_a_batch_chosen_for_the_corpus_holds_the_longest_sentence(store):
 
 
 def test_time_in_plenty_leaves_room_in_a_batch_for_the_longest_text(monkeypatch):
-    monkeypatch.setattr(language_budget, "measured_pace", lambda config, parts, device: 0.001)
+    monkeypatch.setattr(language_budget, "measured_pace", lambda *_, **__: 0.001)
     config = override(automatic_language("causal"), ["batches.max_length=10000"])
     chooser = Chooser(config, frozenset({"batches.max_length"}), SILENT)
     fit_text_to_minutes(chooser, lambda config: (nn.Linear(2, 2), None, None), lambda config: 10, 100.0, "cpu")
@@ -142,7 +144,7 @@ def test_time_in_plenty_buys_no_larger_model_than_the_corpus_can_teach(store, to
 )
 def test_what_learns_from_few_of_its_words_needs_more_updates_for_a_larger_model(kind, sizes, monkeypatch):
     paces = {128: 0.05, 256: 0.15, 512: 0.6}
-    monkeypatch.setattr(language_budget, "measured_pace", lambda config, *_: paces[config.model.width])
+    monkeypatch.setattr(language_budget, "measured_pace", lambda config, *_, **__: paces[config.model.width])
     small = nn.Linear(100, 100)
     for minutes, wanted in zip((5, 8, 60), sizes, strict=True):
         chooser = Chooser(automatic_language(kind), frozenset(), SILENT)
@@ -196,22 +198,40 @@ def test_factors_are_rounded_where_that_gives_more_updates(monkeypatch, units, e
         def say(self, text: str) -> None:
             said.append(text)
 
-    paces = {"float32": exact, "bfloat16": rounded}
+    paces = {"bfloat16": rounded}
     monkeypatch.setattr(budget, "rounds_fast", lambda device: units)
     monkeypatch.setattr(budget, "measured_pace", lambda config, *_, **__: paces[config.train.precision])
     chooser = Chooser(automatic(), frozenset({"train.precision"} if by_hand else ()), Listener())
-    choose_precision(chooser, lambda config: (nn.Linear(1, 1), None, None), "cpu")
-    assert chooser.config.train.precision == precision
+    pace = choose_precision(chooser, lambda config: (nn.Linear(1, 1), None, None), "cpu", exact, 1.0)
+    assert chooser.config.train.precision == precision and pace == (rounded if precision == "bfloat16" else exact)
     chosen = ["chosen: train.precision = bfloat16  (1.2 times as many updates as float32 here)"]
     assert said == (chosen if precision == "bfloat16" else [])
 
 
 def test_a_translator_and_a_language_model_are_asked_about_rounding(store, tokenizers, monkeypatch):
     asked = []
+
+    def choose(chooser, parts, device, exact, most):
+        asked.append(chooser.config.model.kind)
+        return exact
+
     for module in (budget, language_budget):
-        monkeypatch.setattr(module, "choose_precision", lambda chooser, *_: asked.append(chooser.config.model.kind))
+        monkeypatch.setattr(module, "choose_precision", choose)
     fit_to_minutes(Chooser(automatic(), frozenset(), SILENT), store, tokenizers, 5.0, "cpu")
-    monkeypatch.setattr(language_budget, "measured_pace", lambda *_: 1.0)
+    monkeypatch.setattr(language_budget, "measured_pace", lambda *_, **__: 1.0)
     chooser = Chooser(automatic_language("causal"), frozenset(), SILENT)
     fit_text_to_minutes(chooser, lambda config: (nn.Linear(2, 2), None, None), lambda config: 10, 100.0, "cpu")
     assert asked == ["transformer", "language"]
+
+
+def test_measuring_slow_updates_takes_two_of_them(store, tokenizers, monkeypatch):
+    updates = []
+
+    class Slow(budget.Optimiser):
+        def step(self, rate, norm) -> None:
+            updates.append(rate)
+            time.sleep(0.05)
+
+    monkeypatch.setattr(budget, "Optimiser", Slow)
+    pace = measured_pace(automatic(), budget._translator(store, tokenizers), "cpu", most=0.04)
+    assert len(updates) == 2 and pace >= 0.05

@@ -103,6 +103,13 @@ def test_positions_in_a_list_are_cut_into_heads_and_put_back_as_in_lines(onednn:
         torch.testing.assert_close(one, other)
 
 
+def test_sums_of_rounded_outer_products_are_added_where_no_library_takes_them(onednn: bool):
+    """Rows that nobody filled up, as on a graphics card."""
+    total, outer, x = torch.zeros(40, 24), torch.randn(FEW + 1, 40), torch.randn(FEW + 1, 24)
+    add_outer_product(total, outer.bfloat16(), x)
+    torch.testing.assert_close(total, rounded(outer).T @ x, **CLOSE)
+
+
 def test_sums_of_outer_products_are_added(onednn: bool):
     torch.manual_seed(1)
     for rows in (FEW, FEW + 1, SOME + 64):

@@ -20,11 +20,11 @@ from kente.api.training import prepare_corpus
 from kente.config import BatchConfig, Config
 from kente.data.batches import Batches
 from kente.data.toys import toy
-from kente.errors import ConfigError, Diverged, RunError, UsageError
+from kente.errors import ConfigError, DiskFull, Diverged, Interrupted, RunError, UsageError
 from kente.models.build import build
 from kente.reporting import Reporter
 from kente.runs import Run, Score
-from kente.train.averaging import mean_of
+from kente.train.averaging import LastMean, mean_of
 from kente.train.objectives import CrossEntropy, Loss
 from kente.train.plan import Plan
 from kente.train.prepare import Prepared
@@ -185,6 +185,108 @@ def test_corrections_of_the_plan_are_replayed_not_measured_again(data, tmp_path)
             file.unlink()
         checkpoint.path.rmdir()
     assert api.resume(run).step == 14 and sha(run) == once
+
+
+OPEN = ("optimiser.schedule=inverse-sqrt", "train.save_every=4")
+
+
+def robbed(run: Path, to: int) -> Run:
+    """The run as it stands when everything after update `to` was lost."""
+    opened = Run.open(run)
+    for checkpoint in opened.checkpoints():
+        if checkpoint.step > to:
+            shutil.rmtree(checkpoint.path)
+    return opened
+
+
+def test_minutes_on_resume_are_those_of_the_whole_run(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, *OPEN, updates=8)
+    spent = Run.open(run).latest().state["progress"]["seconds"] / 60
+    with pytest.raises(
+        UsageError, match=r"has trained for 0\.\d minutes already; --minutes, of the whole run, must be more"
+    ):
+        api.resume(run, minutes=spent / 2)
+    asked = spent + 0.15
+    result = api.resume(run, minutes=asked)
+    assert result.step > 8 and Run.open(run).config.train.minutes == asked
+    assert result.step == Run.open(run).read("plan")[-1]["total"]
+    robbed(run, 8)
+    again = api.resume(run)  # on the way that was recorded
+    assert again.step == result.step
+
+
+def test_updates_on_resume_hold_against_the_minutes_of_before(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, *OPEN, updates=None, minutes=0.1)
+    before = Run.open(run).latest().step
+    assert api.resume(run, updates=before + 300).step == before + 300
+    assert Run.open(run).config.train.minutes == 0
+
+
+def test_an_end_moved_before_the_first_checkpoint_stays_moved(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, *OPEN, updates=8)
+    robbed(run, 0)
+    assert api.resume(run, updates=12).step == 12
+    robbed(run, 0)
+    assert api.resume(run).step == 12
+
+
+def test_corrections_on_the_way_to_an_end_that_was_moved_are_forgotten(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, *OPEN, updates=8)
+    opened = robbed(run, 4)
+    opened.append("plan", Plan(8).landing_at(7, 6).as_record(6))  # a correction that was not reached again
+    assert api.resume(run, updates=12).step == 12
+    robbed(run, 4)
+    assert api.resume(run).step == 12
+
+
+def test_before_the_first_checkpoint_a_run_goes_on_with_the_threads_it_was_begun_with(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run)
+    whole = sha(run)
+    robbed(run, 0)
+    facts = json.loads((run / "prepared.json").read_text())
+    assert facts["environment"]["threads"] == 1
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        listener = Listener()
+        api.resume(run, reporter=listener)
+        assert torch.get_num_threads() == 1 and sha(run) == whole and not listener.warned
+        robbed(run, 0)
+        api.resume(run, threads=2, reporter=listener)
+        assert "was trained with 1 threads, this goes on with 2" in listener.warned[0]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_minutes_that_preparing_takes_up_are_said(data, tmp_path):
+    listener = Listener()
+    train(data, tmp_path / "run", updates=None, minutes=0.005, reporter=listener)
+    assert any("take up all 0.005 minutes: hardly anything will be learnt" in said for said in listener.warned)
+
+
+def test_a_save_that_a_full_disk_prevented_is_not_called_saved(data, tmp_path, monkeypatch):
+    train(data, tmp_path / "run", updates=2)
+    trainer = trainer_of(tmp_path / "run")
+
+    def full(*_, **__):
+        raise DiskFull("no room")
+
+    monkeypatch.setattr(Run, "save", full)
+    update = trainer._update
+    trainer._update = lambda batches, step: (signal.raise_signal(signal.SIGTERM), update(batches, step))[1]
+    with pytest.raises(Interrupted, match=r"SIGTERM at update 1: not saved, the disk is full\. Go on with"):
+        trainer.fit()
+
+
+def test_recent_weights_are_taken_to_the_device_they_are_averaged_on():
+    mean = LastMean(2)
+    mean.load({"0.a": torch.ones(2), "1.a": torch.ones(2)}, "meta")
+    assert [weights["a"].device.type for weights in mean.recent] == ["meta", "meta"]
 
 
 def test_early_stopping_ends_a_run_that_no_longer_improves(data, tmp_path):

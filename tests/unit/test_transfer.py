@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from kente import api
+from kente.api.adapting import _base as base_of
 from kente.config import BatchConfig, TransferConfig, TransformerConfig
+from kente.configfile import apply
 from kente.data.batches import Batches
 from kente.data.mixing import Mixed
 from kente.data.store import Store
@@ -298,6 +300,11 @@ def test_a_run_without_its_text_asks_for_it(folder, tmp_path):
     assert set(result.as_dict()["scores"]) == {"old", "new"}
     alone = api.adapt(tmp_path / "bare", data(folder), tmp_path / "alone", **how)
     assert set(alone.as_dict()["scores"]) == {"new"}
+
+
+def test_how_fast_a_parent_was_multiplied_says_nothing_about_this_machine(folder):
+    parent = apply(Run.open(folder / "parent").config, {"train": {"precision": "bfloat16", "label_smoothing": 0.2}})
+    assert (base_of(parent).train.precision, base_of(parent).train.label_smoothing) == ("float32", 0.2)
 
 
 def test_what_cannot_be_adapted_is_refused(folder, tmp_path):

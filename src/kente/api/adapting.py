@@ -88,14 +88,15 @@ def _require_possible(parent: Run, old: Data | None, config: Config) -> None:
         restrict(build(config.model, *sizes, joint=tokenizers.joint), transfer)
 
 
+OF_A_NEW_RUN = ("seed", "updates", "minutes", "validate_every", "save_every", "patience", "average", "precision")
+
+
 def _base(config: Config) -> Config:
     """The settings of the run, but those of how long and how fast it learns as for a new one."""
     fresh = automatic()
     train = replace(
         config.train,
-        **{name: getattr(fresh.train, name) for name in ("seed", "updates", "minutes", "validate_every", "save_every")},
-        patience=fresh.train.patience,
-        average=fresh.train.average,
+        **{name: getattr(fresh.train, name) for name in OF_A_NEW_RUN},
         begin="random",
     )
     batches = replace(config.batches, tokens=max(fresh.batches.tokens, config.batches.max_length), accumulation=1)

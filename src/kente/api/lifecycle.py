@@ -22,7 +22,7 @@ from kente.configfile import apply, load_recipe, override, recipe_settings
 from kente.errors import RunError, UsageError
 from kente.models.summary import parameter_count
 from kente.reporting import SILENT, Reporter
-from kente.runs import Run, Score, environment, tensors_size
+from kente.runs import Checkpoint, Run, Score, environment, tensors_size
 from kente.train.averaging import named_weights
 from kente.train.budget import Chooser
 from kente.train.card import card
@@ -151,16 +151,24 @@ def resume(
     if opened.request().get("imported"):
         raise UsageError(f"{opened.path} was imported: there is no training of it to go on with")
     with opened.lock():
-        checkpoint = opened.latest(reporter)
-        if threads is None and checkpoint is not None:
-            threads = int(checkpoint.manifest["threads"])  # the order of sums depends on it, and so does the last bit
-        used = use_threads(threads)
-        if checkpoint is not None and used != checkpoint.manifest["threads"]:
-            before = checkpoint.manifest["threads"]
+        before = _threads_before(opened, opened.latest(reporter))
+        used = use_threads(
+            before if threads is None else threads
+        )  # the order of sums depends on it, so does the last bit
+        if before is not None and used != before:
             reporter.warn(
                 f"the run was trained with {before} threads, this goes on with {used}: last digits will differ"
             )
         return _fit(opened, pick_device(device), used, reporter, began, minutes=minutes, updates=updates)
+
+
+def _threads_before(run: Run, checkpoint: Checkpoint | None) -> int | None:
+    """How many threads the run was trained with; before its first checkpoint, those it was prepared with."""
+    if checkpoint is not None:
+        return int(checkpoint.manifest["threads"])
+    if (run.path / "prepared.json").exists():
+        return int(read_json(run, "prepared.json")["environment"]["threads"])
+    return None
 
 
 def _fit(
@@ -191,7 +199,7 @@ def _fit(
         batches=batches,
         run=run,
         config=config,
-        plan=Plan.from_record(run.read("plan")[0]),
+        plan=Plan.from_record([record for record in run.read("plan") if record["step"] == 0][-1]),
         validate=task.validate,
         device=device,
         reporter=reporter,
@@ -199,46 +207,62 @@ def _fit(
         main=task.main,
     )
     weights = {"model": named_weights(model)}
-    run.check_room(4 * tensors_size(weights), config.train.keep)  # weights, their average, and two moments of each
+    copies = 4 + (config.train.average_last if config.train.average == "last" else 0)
+    run.check_room(copies * tensors_size(weights), config.train.keep)  # weights, two moments of each, what is averaged
     if checkpoint is not None:
         trainer.restore(checkpoint)
         reporter.say(f"resuming {run.path} after update {checkpoint.step:,}")
     else:
         trainer.corrections = {r["step"]: Plan.from_record(r) for r in run.read("plan") if r["step"] > 0}
-    _move_the_end(trainer, run, minutes, updates)
     facts = read_json(run, "prepared.json")
-    if config.train.minutes:
-        trainer.pace = Pace(
-            _seconds(task, config),
-            trainer.progress.seconds,
-            facts["seconds_per_update"],
-            facts["seconds_per_validation"],
-        )
+    if minutes is not None or updates is not None:
+        _move_the_end(trainer, task, facts, minutes, updates)
+    elif config.train.minutes:
+        trainer.pace = _pace(trainer, task, facts)
     outcome = trainer.fit()
     task.finish()
     _write_card(task, facts, model, outcome)
     return TrainResult(run, outcome.step, outcome.stopped, outcome.best, outcome.seconds, task.told(facts))
 
 
-def _move_the_end(trainer: Trainer, run: Run, minutes: float | None, updates: int | None) -> None:
-    """--updates or --minutes given to a resume: the plan's end moves, and the move is recorded like any correction."""
-    if minutes is None and updates is None:
-        return
-    step = trainer.progress.step
-    if trainer.plan.progress(step) >= 1 and run.config.optimiser.schedule in LANDING:
+def _pace(trainer: Trainer, task: Task, facts: dict[str, Any]) -> Pace:
+    """The clock of a run with minutes. One that had none when it was prepared goes by what its updates have taken."""
+    spent = trainer.progress.seconds
+    per_update = facts["seconds_per_update"] or spent / max(1, trainer.progress.step)
+    return Pace(_seconds(task, task.run.config), spent, per_update, facts["seconds_per_validation"])
+
+
+def _move_the_end(
+    trainer: Trainer, task: Task, facts: dict[str, Any], minutes: float | None, updates: int | None
+) -> None:
+    """--updates or --minutes, of the whole run, given to a resume: its end moves, and the move is recorded like any correction."""
+    run, step = task.run, trainer.progress.step
+    finished = trainer.plan.progress(step) >= 1
+    if finished and run.config.optimiser.schedule in LANDING:
         raise UsageError(
             f"{run.path} has finished: its learning rate has come down to its end at update {step:,}. "
             "Train a new run with more --minutes or --updates"
         )
     if updates is not None and updates <= step:
         raise UsageError(f"{run.path} stands at update {step:,} already; --updates must be larger")
+    if minutes is not None and 60 * minutes <= trainer.progress.seconds:
+        spent = trainer.progress.seconds / 60
+        raise UsageError(
+            f"{run.path} has trained for {spent:.1f} minutes already; --minutes, of the whole run, must be more"
+        )
     given = {"updates": updates or 0, "minutes": minutes or 0.0}
     run.write_config(apply(run.config, {"train": given}))
     trainer.config = run.config
-    if updates is not None:
-        trainer.plan = trainer.plan.landing_at(updates, step)
-        trainer.corrections = {}
-        run.append("plan", trainer.plan.as_record(step))
+    if minutes is not None:
+        trainer.pace = _pace(trainer, task, facts)
+        updates = trainer.pace.total_for(trainer.plan, step)
+    assert updates is not None
+    trainer.plan = trainer.plan.landing_at(updates, step)
+    if finished:  # what was all of the run is a part of it now
+        trainer.plan = replace(trainer.plan, anchor_progress=step / trainer.plan.total)
+    trainer.corrections = {}
+    run.truncate_after("plan", step)  # corrections on the way to the old end
+    run.append("plan", trainer.plan.as_record(step))
 
 
 # --- before the first update ---
@@ -265,7 +289,12 @@ def _plan(task: Task, chooser: Chooser, began: float) -> tuple[Plan, dict[str, f
     if chooser.config.train.minutes:
         left = _seconds(task, chooser.config) - (time.monotonic() - began)
         validations = max(1, min(6, int(0.1 * left / validation)))
-        total, pace = task.fit_to_minutes(chooser, left - validations * validation)
+        if left <= validations * validation:
+            task.reporter.warn(
+                f"preparing and validating take up all {chooser.config.train.minutes:g} minutes: hardly anything will be "
+                "learnt; give more --minutes, or less text"
+            )
+        total, pace = task.fit_to_minutes(chooser, max(1.0, left - validations * validation))
         plan = Plan(total, validations=validations)
     else:
         task.fit_to_data(chooser)

@@ -43,9 +43,14 @@ def training_options(parser: Parser) -> None:
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "--minutes", type=above_zero, metavar="M", help="choose size and schedule so as to land in M minutes"
+        "--minutes",
+        type=above_zero,
+        metavar="M",
+        help="choose size and schedule so as to land in M minutes; with --resume, minutes of the whole run",
     )
-    length.add_argument("--updates", type=at_least(1), metavar="N", help="stop after N updates")
+    length.add_argument(
+        "--updates", type=at_least(1), metavar="N", help="stop after N updates; with --resume, updates of the whole run"
+    )
     parser.add_argument("--save-every", type=at_least(1), metavar="K", help="updates between checkpoints")
     parser.add_argument("--seed", type=at_least(0), metavar="S", help="everything random follows from it")
     parser.add_argument(

@@ -221,7 +221,7 @@ def add_outer_product(total: Float[Tensor, "M K"], outer: Float[Tensor, "N M"], 
     if _suits(outer):
         total += product(factor(x).T, factor(outer).T).T
     else:
-        total.addmm_(outer.T, x)
+        total.addmm_(outer.T.to(total.dtype), x.to(total.dtype))
 
 
 def _suits(x: Tensor) -> bool:

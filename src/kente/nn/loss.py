@@ -35,9 +35,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         weight_gradient = weight.new_zeros(weight.shape[::-1]).T if learning else None
         bias_gradient = torch.zeros_like(bias) if learning and bias is not None else None
         spread = smoothing / len(weight)
-        rounded = many(len(hidden))  # if anything is: a table and probabilities once, not for each of their products
+        # if anything is: a table and probabilities once, not for each of their products. Only a CPU's rows are filled up, to suit them all
+        rounded = hidden.is_cpu and many(len(hidden))
         table = factor(weight) if rounded else weight
-        total = hidden.new_zeros((), dtype=torch.float64)  # many small terms
+        exact = (
+            torch.float32 if hidden.device.type == "mps" else torch.float64
+        )  # many small terms; Apple's cards know no float64
+        total = hidden.new_zeros((), dtype=exact)
         for start in range(0, count, STRIP):
             rows, answers, real = hidden[start : start + STRIP], targets[start : start + STRIP, None], count - start
             logits = linear(rows, table, bias)
@@ -47,7 +51,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             peak = logits.amax(dim=1, keepdim=True)
             p = torch.softmax(logits, dim=1, out=logits)
             log_sum = peak - p.amax(dim=1, keepdim=True).log_()  # for the likeliest word has p = exp(peak - log_sum)
-            total += (log_sum - wanted)[:real].sum(dtype=torch.float64)
+            total += (log_sum - wanted)[:real].sum(dtype=exact)
             if hidden_gradient is not None and weight_gradient is not None:
                 p.scatter_add_(1, answers, p.new_full((), smoothing - 1).expand_as(answers))
                 if bias_gradient is not None:

@@ -52,10 +52,14 @@ class LastMean:
             f"{place}.{name}": tensor for place, weights in enumerate(self.recent) for name, tensor in weights.items()
         }
 
-    def load(self, tensors: dict[str, Tensor]) -> None:
+    def load(self, tensors: dict[str, Tensor], device: torch.device | str) -> None:
         places = sorted({int(name.partition(".")[0]) for name in tensors})
         self.recent = [
-            {name.partition(".")[2]: t.clone() for name, t in tensors.items() if name.startswith(f"{place}.")}
+            {
+                name.partition(".")[2]: t.to(device, copy=True)
+                for name, t in tensors.items()
+                if name.startswith(f"{place}.")
+            }
             for place in places
         ]
 

@@ -5,6 +5,7 @@ The rules were tuned on validation sets (docs/log.md tells how); what a person s
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -44,6 +45,8 @@ DROPOUT = ((2.5, 0.0), (5, 0.05), (9, 0.1), (15, 0.15), (30, 0.2))
 MOST_DROPOUT = 0.3
 FASTER = 1.05
 """How many times as many updates bfloat16 must give to be taken."""
+MEASURING = 0.02
+"""Share of the seconds there are that one measurement may take, if two updates take no longer."""
 
 
 OF_THE_CORPUS = ("tokenizer.vocabulary", "decode.max_ratio", "decode.split_sentences")
@@ -121,11 +124,6 @@ class Chooser:
         self.choices.append(Choice(setting, value, reason))
 
 
-def seconds_per_update(config: Config, store: Store, tokenizers: Tokenizers, device: torch.device | str) -> float:
-    """The median time of real updates of a throw-away translator."""
-    return measured_pace(config, _translator(store, tokenizers), device)
-
-
 def _translator(store: Store, tokenizers: Tokenizers) -> Callable[[Config], Parts]:
     def parts(config: Config) -> Parts:
         model = build(config.model, tokenizers.source.size, tokenizers.target.size, joint=tokenizers.joint)
@@ -140,9 +138,14 @@ Parts = tuple[nn.Module, Objective, Feed]
 
 
 def measured_pace(
-    config: Config, parts: Callable[[Config], Parts], device: torch.device | str, seconds: float = 2.0
+    config: Config,
+    parts: Callable[[Config], Parts],
+    device: torch.device | str,
+    seconds: float = 2.0,
+    most: float = math.inf,
 ) -> float:
-    """The median time of real updates of a throw-away model, over so many seconds or eight updates.
+    """The median time of real updates of a throw-away model, over so many seconds or eight updates; where these take more than `most`
+    seconds, of the second and what followed.
 
     The first ones, which set kernels up for new shapes, do not count, and the median forgives a neighbour who wakes up.
     """
@@ -160,19 +163,25 @@ def measured_pace(
         optimiser.step(1e-6, optimiser.gradient_norm())
         optimiser.zero()
         times.append(time.monotonic() - begun)
-    return statistics.median(times[3:])
+        if sum(times) > most and len(times) > 1:
+            break
+    return statistics.median(times[3:] or times[1:])
 
 
-def choose_precision(chooser: Chooser, parts: Callable[[Config], Parts], device: torch.device | str) -> None:
-    """Rounded factors, where this processor multiplies them so much faster that whole updates are."""
-    if not (chooser.free("train.precision") and rounds_fast(torch.device(device).type)):
-        return
-    exact, rounded = (
-        measured_pace(apply(chooser.config, {"train": {"precision": precision}}), parts, device, seconds=1.0)
-        for precision in ("float32", "bfloat16")
-    )
-    if exact > FASTER * rounded:
-        chooser.choose("train.precision", "bfloat16", f"{exact / rounded:.1f} times as many updates as float32 here")
+def choose_precision(
+    chooser: Chooser, parts: Callable[[Config], Parts], device: torch.device | str, exact: float, most: float
+) -> float:
+    """Rounded factors, where this processor multiplies them so much faster that whole updates are. Takes the seconds of an exact
+    update, returns those of one as chosen; `most` is what measuring may take."""
+    now = chooser.config.train.precision
+    if not (chooser.free("train.precision") and now == "float32" and rounds_fast(torch.device(device).type)):
+        return exact
+    trial = apply(chooser.config, {"train": {"precision": "bfloat16"}})
+    rounded = measured_pace(trial, parts, device, most=most)
+    if exact <= FASTER * rounded:
+        return exact
+    chooser.choose("train.precision", "bfloat16", f"{exact / rounded:.2g} times as many updates as float32 here")
+    return rounded
 
 
 def fit_to_minutes(
@@ -183,14 +192,15 @@ def fit_to_minutes(
     if chooser.free("batches.tokens"):
         batch_tokens = max(1024, chooser.config.batches.max_length)
         chooser.config = replace(chooser.config, batches=replace(chooser.config.batches, tokens=batch_tokens))
-    choose_precision(chooser, _translator(store, tokenizers), device)
-    pace = _choose_size(chooser, store, tokenizers, seconds, device)
+    parts, most = _translator(store, tokenizers), MEASURING * seconds
+    pace = _choose_size(chooser, parts, len(store), seconds, device)
+    pace = choose_precision(chooser, parts, device, pace, most)
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.6 and chooser.free("batches.tokens"):
         tokens = min(LARGEST_BATCH, int(batch_tokens * (updates / UPDATES_WANTED) ** 0.5) // 256 * 256)
         tokens = max(tokens, chooser.config.batches.max_length)
         chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
-        pace = seconds_per_update(chooser.config, store, tokenizers, device)
+        pace = measured_pace(chooser.config, parts, device, most=most)
         updates = seconds / pace
     else:
         chooser.choose(
@@ -217,22 +227,22 @@ def bend_schedule(chooser: Chooser, updates: int) -> None:
 
 
 def _choose_size(
-    chooser: Chooser, store: Store, tokenizers: Tokenizers, seconds: float, device: torch.device | str
+    chooser: Chooser, parts: Callable[[Config], Parts], pairs: int, seconds: float, device: torch.device | str
 ) -> float:
     """The largest model that still gets ENOUGH_UPDATES and is not too large for the corpus; returns its seconds for each update."""
-    model = chooser.config.model
+    model, most = chooser.config.model, MEASURING * seconds
     if not (chooser.free_shape() and isinstance(model, TransformerConfig)):
-        return seconds_per_update(chooser.config, store, tokenizers, device)
-    chosen, chosen_pace, largest = "", 0.0, size_for(len(store))
+        return measured_pace(chooser.config, parts, device, most=most)
+    chosen, chosen_pace, largest = "", 0.0, size_for(pairs)
     for name, size in SIZES.items():
         trial = replace(chooser.config, model=replace(model, **size))
-        pace = seconds_per_update(trial, store, tokenizers, device)
+        pace = measured_pace(trial, parts, device, most=most)
         if chosen and seconds / pace < ENOUGH_UPDATES:
             break
         chosen, chosen_pace = name, pace
         if name == largest:
             break
-    reason = f"for {len(store):,} pairs; " if chosen == largest else ""
+    reason = f"for {pairs:,} pairs; " if chosen == largest else ""
     chooser.choose_size(chosen, f"{reason}{1 / chosen_pace:.1f} updates a second measured here")
     return chosen_pace
 

@@ -119,7 +119,7 @@ def node_validator(batch: GraphBatch) -> Callable[[nn.Module, int], dict[str, Sc
     def validate(model: nn.Module, step: int) -> dict[str, Score]:
         logits = model(batch.features, batch.edges)[batch.nodes]
         loss = F.cross_entropy(logits, batch.labels).item()
-        right = (logits.argmax(dim=1) == batch.labels).double().mean().item()
+        right = (logits.argmax(dim=1) == batch.labels).float().mean().item()
         return {
             "loss": Score("loss", loss, higher_is_better=False),
             "accuracy": Score("accuracy", 100 * right, f"{batch.target_tokens:,} nodes"),

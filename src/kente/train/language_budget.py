@@ -14,7 +14,15 @@ import torch
 from kente.config import BatchConfig, Config, LanguageModelConfig, MaskedConfig, StackConfig
 from kente.configfile import apply
 from kente.models.summary import parameter_count
-from kente.train.budget import Chooser, Parts, bend_schedule, choose_precision, measured_pace, training_choices
+from kente.train.budget import (
+    MEASURING,
+    Chooser,
+    Parts,
+    bend_schedule,
+    choose_precision,
+    measured_pace,
+    training_choices,
+)
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"layers": 4, "width": 128, "feedforward": 512, "heads": 4},
@@ -59,14 +67,14 @@ def fit_text_to_minutes(
     device: torch.device,
 ) -> tuple[int, float]:
     """Choose size, batch, dropout and schedule for `seconds` of training; returns (updates, seconds for each)."""
-    choose_precision(chooser, parts, device)
-    pace = _choose_size(chooser, parts, seconds, device)
+    most = MEASURING * seconds
+    pace = choose_precision(chooser, parts, device, _choose_size(chooser, parts, seconds, device), most)
     updates = seconds / pace
     if updates > UPDATES_WANTED * 1.25 and chooser.free("batches.tokens"):
         tokens = min(LARGEST_BATCH, int(chooser.config.batches.tokens * updates / UPDATES_WANTED) // 256 * 256)
         tokens = max(tokens, chooser.config.batches.max_length)
         chooser.choose("batches.tokens", tokens, "there is time for larger, steadier batches")
-        pace = measured_pace(chooser.config, parts, device)
+        pace = measured_pace(chooser.config, parts, device, most=most)
         updates = seconds / pace
     batches = epoch(chooser.config)
     epochs = updates * chooser.config.batches.accumulation / batches
@@ -98,11 +106,11 @@ def _choose_size(chooser: Chooser, parts: Callable[[Config], Parts], seconds: fl
     model = chooser.config.model
     enough = ENOUGH_UPDATES / (chooser.config.text.mask_share if isinstance(model, MaskedConfig) else 1)
     if not _free_shape(chooser) or not isinstance(model, StackConfig):
-        return measured_pace(chooser.config, parts, device)
+        return measured_pace(chooser.config, parts, device, most=MEASURING * seconds)
     chosen, chosen_pace = "", 0.0
     for name, size in SIZES.items():
         trial = replace(chooser.config, model=replace(model, **size))
-        pace = measured_pace(trial, parts, device)
+        pace = measured_pace(trial, parts, device, most=MEASURING * seconds)
         if chosen and seconds / pace < enough:
             break
         chosen, chosen_pace = name, pace

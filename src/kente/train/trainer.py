@@ -153,9 +153,9 @@ class Trainer:
                             self.pace.validated(saved_at - now)
                     self._look_at_the_clock(step)
                     if stop.received:
-                        self._save(step)
+                        done = "saved" if self._save(step) else "not saved, the disk is full"
                         raise Interrupted(
-                            f"{stop.received} at update {step:,}: saved. Go on with  kente train --resume {self.run.path}"
+                            f"{stop.received} at update {step:,}: {done}. Go on with  kente train --resume {self.run.path}"
                         )
                     if stale:
                         return self._outcome(STALE.format(self.config.train.patience))
@@ -233,8 +233,8 @@ class Trainer:
             return step % self.config.train.save_every == 0
         return time.monotonic() - saved_at > SAVE_SECONDS
 
-    def _save(self, step: int) -> None:
-        """Write a checkpoint; a full disk is a warning twice and an end the third time."""
+    def _save(self, step: int) -> bool:
+        """Write a checkpoint; a full disk is a warning twice, and no checkpoint, and an end the third time."""
         tensors = {"model": named_weights(self.model), "optim": self.optimiser.state()}
         averaged = self._averaged()
         if averaged is not None:
@@ -251,11 +251,13 @@ class Trainer:
         try:
             self.run.save(step, tensors, state, keep=self.config.train.keep, reporter=self.reporter)
             self._failed_saves = 0
+            return True
         except DiskFull as error:
             self._failed_saves += 1
             if self._failed_saves >= 3:
                 raise
             self.reporter.warn(f"{error}; training goes on and will try again")
+            return False
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Stand where the checkpoint stood, bit for bit."""
@@ -264,7 +266,7 @@ class Trainer:
         if isinstance(self.average, ExponentialAverage):
             self.average.load(checkpoint.load("average"))
         elif isinstance(self.average, LastMean) and checkpoint.has("recent"):
-            self.average.load(checkpoint.load("recent"))
+            self.average.load(checkpoint.load("recent"), self.gradients.device)
         self.progress = Progress(**checkpoint.state["progress"])
         self.health = Health(**checkpoint.state["health"])
         self.plan = Plan(**checkpoint.state["plan"])
