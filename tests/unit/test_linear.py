@@ -242,3 +242,13 @@ def test_a_model_learns_nearly_the_same_from_rounded_factors(name: str, onednn: 
     assert not torch.equal(one, other)
     assert F.cosine_similarity(one, other, dim=0) > 0.999
     assert one.norm() == pytest.approx(other.norm().item(), rel=0.01)
+
+
+@pytest.mark.parametrize("rows", [512 + 8, 512 + 88])
+def test_another_device_whose_rows_are_not_filled_up_can_round_too(rows: int):
+    """The last strip of the loss has any number of rows there. Kinds of numbers are checked without numbers, on torch's `meta`."""
+    hidden, weight = (torch.empty(shape, device="meta", requires_grad=True) for shape in ((rows, 24), (90, 24)))
+    targets = torch.empty(rows, dtype=torch.long, device="meta")
+    with rounding():
+        loss = linear_cross_entropy(hidden, weight, targets, 0.1)
+    assert {g.dtype for g in torch.autograd.grad(loss, [hidden, weight])} == {torch.float32}
