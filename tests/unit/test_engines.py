@@ -745,6 +745,49 @@ def test_beams_that_ctranslate2_cannot_search_are_compiled_too(run: Path, lines:
     assert found == [answer.text for answer in slow.translate(lines[:5])]
 
 
+@pytest.mark.usefixtures("float32", "compiler")
+def test_a_beam_too_wide_for_it_is_left_to_ctranslate2_without_torch(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kente.api.loading.has_torch", lambda: False)
+    listener = Listener()
+    translator = api.load(run, beam=70, threads=1, shortlist=0, reporter=listener)
+    assert translator.translate(lines[0])[0].text
+    translator.translate(lines[0], beam=4, n_best=70)
+    assert listener.said[0] == "measuring engines, once for this run and machine (few sentences, beam 70)"
+    assert listener.said[1].startswith("translating with CTranslate2, ") and len(listener.said) == 2
+    assert translator.engine.name == "CTranslate2 float32"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_with_a_deadline_too_what_it_cannot_do_is_not_left_to_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    races: list[Work] = []
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice("native", None, 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    engine, few = fastest(run, beam=4), [Question([5], 3)] * 2
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=4)), NativeEngine)
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=5), measure=False), NativeEngine)
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=70), measure=False), CTranslate2Engine)
+    assert races == [Work(False, 4, native=True)], "nobody waits for another race"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_for_draws_which_only_torch_can_make_nothing_is_compiled(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Any:
+        raise native.NativeMissing("the disk is full")
+
+    monkeypatch.setattr(native_engine, "library", missing)
+    listener = Listener()
+    api.load(run, sample=True, threads=1, reporter=listener).translate(lines[:2])
+    assert listener.said == ["translating with torch; CTranslate2 cannot: its draws do not follow our seed"]
+
+
 def test_it_needs_no_torch(run: Path, compiler: None) -> None:
     code = (
         "import sys, kente; t = kente.load(sys.argv[1], engine='native', threads=1); print(t.translate('the cat sleeps')[0].text); "

@@ -31,12 +31,12 @@ from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, row
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
 from kente.decode.native import NativeMissing, abilities, can_round
+from kente.decode.native_engine import NativeEngine
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
 
 if TYPE_CHECKING:
-    from kente.decode.native_engine import NativeEngine
     from kente.decode.torch_engine import TorchEngine
 
 FEW, BULK = 8, 256
@@ -115,8 +115,8 @@ class Fastest:
 
     def _without_ctranslate2(self, config: DecodeConfig, n_best: int, why: str) -> Engine:
         """What does `why` CTranslate2 cannot."""
-        native = self._compiled()
-        engine = self.in_torch() if native is None or native.cannot(config, n_best) else native
+        native = None if NativeEngine.cannot(config, n_best) else self._compiled()
+        engine = native or self.in_torch()
         self._say(f"translating with {engine.name}; CTranslate2 cannot: {why}")
         return engine
 
@@ -150,11 +150,7 @@ class Fastest:
             if alike is not None:
                 return alike
             wanted = choice.numbers if choice else "float32"
-            if (
-                self.native is not None
-                and (choice is None or choice.engine == "native")
-                and self._compiled(wanted) is None
-            ):
+            if work.native and (choice is None or choice.engine == "native") and self._compiled(wanted) is None:
                 return self.fastest(questions, config, n_best, measure=measure)  # another race, without it
             choice = choice or self._measured(work, config)
             self._engines[work], self._choices[work] = self._chosen(choice), choice
@@ -164,19 +160,23 @@ class Fastest:
     def _work(self, count: int, config: DecodeConfig, n_best: int) -> Work:
         """What kind of work so many questions are, and who may race at it."""
         many = count > FEW
-        torch = self.consider_torch and self.native is None and many
+        native = self.native is not None and NativeEngine.cannot(config, n_best) is None
+        torch = self.consider_torch and not native and many
         torch = torch and (count >= BULK or sys.modules.get("torch") is not None)
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
-        return Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
+        return Work(many, rows_for(config, n_best), torch, shortlist, native)
 
     def _nearest(self, work: Work) -> Engine | None:
         """What was chosen for as many sentences, with the beam most like this one, so that nobody with a deadline waits for a race."""
         alike = [known for known in self._choices if known.many == work.many]
         if not alike:
             return None
-        nearest = min(alike, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
+        able = [known for known in alike if work.native or self._choices[known].engine != "native"]
+        if not able:  # only the compiled search was chosen so far, and it cannot do this
+            return self._weighing("ctranslate2", self.shortlists[0])
+        nearest = min(able, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
         if work.shortlist or not nearest.shortlist:
             return self._engines[nearest]
         return self._chosen(self._choices[nearest].among_all_words())
