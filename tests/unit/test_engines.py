@@ -33,6 +33,7 @@ from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
 from kente.decode.native_engine import NativeEngine
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translation, Translator
+from kente.durable import replace_file
 from kente.errors import RunError, UsageError
 from kente.export.ctranslate2 import export
 from kente.reporting import Reporter
@@ -274,6 +275,33 @@ def test_where_the_run_cannot_be_written_to_the_cache_takes_it(run: Path, tmp_pa
         (home,) = (tmp_path / "cache" / "kente" / "engines").iterdir()
         assert {name.partition("-")[0] for name in names(home)} == {"ctranslate2", "speed"}
         assert folders(run)("float32").parent == home
+
+
+def test_a_run_that_cannot_be_written_to_and_brings_a_note_is_measured_once(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.load(run, beam=1, threads=2, engine="ctranslate2").translate(lines[0])
+    brought = folders(run)
+    brought.write_note("speed-01234567", {"few": 1, "many": 1})
+
+    def refuse(path: Path, data: bytes) -> None:
+        if run in path.parents:
+            raise PermissionError(13, "Permission denied")
+        replace_file(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kente.decode.engine_folder.replace_file", refuse)
+        first, again = Listener(), Listener()
+        for listener in (first, again):
+            translator = api.load(run, beam=1, threads=2, engine="ctranslate2", reporter=listener)
+            translator.translate(lines[0])
+            translator.translate(lines[:20])
+        assert sum(said.startswith("measuring") for said in first.said) == 1, "of few sentences the run told"
+        assert again.said == [said for said in first.said if not said.startswith("measuring")]
+        brought.write_note("speed-01234567", {"many": 2})
+        assert brought.read_note("speed-01234567") == {"few": 1, "many": 2}
+    brought.write_note("speed-01234567", {"many": 3})
+    assert brought.read_note("speed-01234567") == {"many": 3}, "the cache does not speak against what is newer"
 
 
 def test_where_nothing_can_be_written_torch_translates_and_the_reason_is_said(
