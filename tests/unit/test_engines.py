@@ -358,6 +358,45 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
 
 
+def test_a_race_about_other_batches_is_another_race(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing.Race, "pace", lambda *_: 1.0)
+    listener, chosen = Listener(), []
+    for tokens in (None, 512, None, 512, 8192):
+        how: dict[str, Any] = {"beam": 1, "threads": 2, "shortlist": 0, "engine": "ctranslate2", "reporter": listener}
+        translator = api.load(run, **how, batch_tokens=tokens)
+        translator.translate(lines[:20])
+        (choice,) = translator.engine._choices.values()  # type: ignore[attr-defined]
+        chosen.append(choice.layout.batch_tokens)
+    assert [said.partition("machine ")[2] for said in listener.said if said.startswith("measuring")] == [
+        "(many sentences, beam 1)",
+        "(many sentences, beam 1, batches of 512 tokens)",
+        "(many sentences, beam 1, batches of 8,192 tokens)",
+    ]
+    assert chosen == [4096, 512, 4096, 512, 8192]
+
+
+@pytest.mark.usefixtures("float32")
+def test_a_model_that_won_a_race_stays_loaded_through_the_next_one(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wins = {False: (1, 1), True: (2, 1)}
+
+    def pace(race: Any, engine: Any, count: int, best: float = 0.0) -> float:
+        assert engine.translator, "it is loaded"
+        return 9.0 if (engine.layout.workers, engine.layout.threads) == wins[race.work.many] else 1.0
+
+    monkeypatch.setattr(choosing.Race, "pace", pace)
+    translator = api.load(run, beam=1, threads=2, shortlist=0, engine="ctranslate2")
+    loaded = translator.engine.engine._loaded  # type: ignore[attr-defined]
+    translator.translate(lines[0])
+    (first,) = loaded.values()
+    translator.translate(lines[:20])
+    assert loaded.keys() == {("float32", *wins[False]), ("float32", *wins[True])}, "the losers are let go"
+    assert loaded["float32", 1, 1] is first
+
+
 def test_with_a_deadline_nobody_waits_for_a_race_but_the_first_of_few_and_of_many(
     run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -571,6 +610,31 @@ def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
         engines = {("float32", used): engine._weighing("torch", used) for used in (False, True)}
         found = race.against(slower, "torch", engines)  # type: ignore[arg-type]
         assert found.shortlist == shortlist and found.layout is None, "a shortlist must be faster by a margin"
+
+
+@pytest.mark.parametrize(
+    ("known", "way", "pace", "wins"),
+    [
+        (("float32", False), ("int8", False), 52.0, False),
+        (("float32", False), ("int8", False), 53.0, True),
+        (("float32", False), ("int8", True), 55.0, False),
+        (("float32", False), ("float32", True), 52.0, False),
+        (("int8", False), ("float32", False), 48.0, True),
+        (("int8", True), ("float32", False), 45.0, False),
+        (("int8", True), ("int8", True), 51.0, True),
+    ],
+)
+def test_between_engines_too_int8_and_a_shortlist_must_be_faster_by_a_margin(
+    run: Path, known: Any, way: Any, pace: float, wins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing.Race, "pace", lambda *_: pace)
+    engine = fastest(run, beam=1)
+    race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
+    choice = Choice("ctranslate2", Layout(numbers=known[0], shortlist=known[1]), 50.0)
+    found = race.against(choice, "native", {way: engine})
+    assert (found.engine, found.way) == (("native", way) if wins else ("ctranslate2", known))
+    back = race.against(Choice("native", None, 50.0, {}, known[1], known[0]), "torch", {way: engine})
+    assert (back.engine == "torch") == wins, "whichever of them was there first"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
 from kente.data.store import Store
 from kente.decode.answers import Hypothesis, most_tokens
-from kente.decode.choice import NAMES, Choice, Name, Work
+from kente.decode.choice import NAMES, Choice, Name, Way, Work
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.ctranslate2_search import Asker, Candidate
@@ -49,14 +49,12 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-RACE = 5
+RACE = 6
 """Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
-Way = tuple[Numbers, bool]
-"""How the compiled search or torch goes about it: its numbers, and whether it weighs a shortlist's words."""
 
 
 class Fastest:
@@ -166,7 +164,7 @@ class Fastest:
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
-        return Work(many, rows_for(config, n_best), torch, shortlist, native)
+        return Work(many, rows_for(config, n_best), torch, shortlist, native, config.batch_tokens)
 
     def _nearest(self, work: Work) -> Engine | None:
         """What was chosen for as many sentences, with the beam most like this one, so that nobody with a deadline waits for a race."""
@@ -230,9 +228,10 @@ class Fastest:
         for name in rivals:
             ways = itertools.product(self._numbers(name), self._shortlists(race, name))
             choice = race.against(choice, name, {way: self._weighing(name, way[1], way[0]) for way in ways})
-        self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
-        winners = {one.numbers for one in (*self._choices.values(), choice) if one.engine == "native"}
+        chosen = *self._choices.values(), choice
+        self.engine.keep(*(one.layout for one in chosen if one.layout is not None))
+        winners = {one.numbers for one in chosen if one.engine == "native"}
         self._networks = {numbers: network for numbers, network in self._networks.items() if numbers in winners}
         return choice
 
@@ -381,7 +380,7 @@ class Race:
         """The last heat once more, with another engine, in all its ways."""
         paces = {way: self.pace(engine, self.heats[1]) for way, engine in rivals.items()}
         best = max(paces, key=lambda way: _worth(way, paces[way]))
-        if paces[best] > choice.pace:
+        if _worth(best, paces[best]) > _worth(choice.way, choice.pace):
             beaten = choice.beaten | {NAMES[choice.engine]: choice.pace}
             return Choice(name, None, paces[best], beaten, best[1], best[0])
         return dataclasses.replace(choice, beaten=choice.beaten | {NAMES[name]: paces[best]})
