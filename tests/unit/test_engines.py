@@ -61,9 +61,13 @@ class Listener(Reporter):
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.warned: list[str] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
 
 
 @pytest.fixture(scope="module")
@@ -578,6 +582,28 @@ def test_a_shortlist_is_for_the_engine_to_decide_unless_the_settings_do(run: Pat
     assert without.shortlists == (False,), "one that is not there is not learnt while someone waits"
 
 
+def test_a_damaged_shortlist_that_nobody_asked_for_keeps_nobody_from_translating(run: Path, lines: list[str]) -> None:
+    path = run / "shortlist.safetensors"
+    path.write_bytes(b"torn")
+    again = Listener()
+    assert api.load(run, beam=1, threads=2, reporter=again).engine.shortlists == (False, True)  # type: ignore[attr-defined]
+    assert [said.partition(":")[0] for said in again.warned] == [f"cannot read {path}"]
+    assert again.warned[0].endswith("; learning it again now")
+    shutil.rmtree(run / "data")
+    path.write_bytes(b"torn")
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    assert translator.translate(lines[0])[0].text and translator.engine.shortlists == (False,)  # type: ignore[attr-defined]
+    (warned,) = listener.warned
+    assert warned.startswith(f"translating without a shortlist: cannot read {path}: ")
+    assert warned.endswith(
+        f"; it cannot be learnt again, for {run / 'data' / 'train'} is gone; translate without: decode.shortlist=0"
+    )
+    assert engine_of(Run.open(run))[0] == "CTranslate2"
+    with pytest.raises(RunError, match=f"cannot read {path}"):
+        api.load(run, beam=1, shortlist=5)
+
+
 def test_a_run_without_its_corpus_translates_unmeasured_and_in_float32(run: Path, lines: list[str]) -> None:
     shutil.rmtree(run / "data")
     listener = Listener()
@@ -975,6 +1001,18 @@ def test_evaluation_says_which_engine_translated(trained: Path, run: Path) -> No
     fast, slow = (api.evaluate(run, *test, engine=engine, beam=1, threads=1) for engine in ("ctranslate2", "torch"))
     assert fast.history[-1].startswith("CTranslate2 ") and slow.history[-1] == "torch"
     assert fast.loss == slow.loss and fast.bleu.value == pytest.approx(slow.bleu.value, abs=1.0)
+
+
+def test_evaluation_names_all_engines_that_translated(
+    trained: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        return Choice("ctranslate2", Layout("int8" if work.many else "float32"), 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    monkeypatch.setattr("kente.api.using.TOGETHER", 45)  # of 93 lines the last three are few
+    found = api.evaluate(run, trained / "test.en", trained / "test.fr", beam=1, threads=1, limit=93)
+    assert found.history[-1] == "CTranslate2 int8 and CTranslate2 float32"
 
 
 # ---------------------------------------------------------------- for other programs
