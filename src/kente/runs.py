@@ -371,6 +371,10 @@ class Run:
             try:
                 return Shortlist.load(path, tokenizers.sha256)
             except RunError as error:
+                if not corpus.is_dir():
+                    raise RunError(
+                        f"{error}; it cannot be learnt again, for {corpus} is gone; translate without: decode.shortlist=0"
+                    ) from error
                 reporter.warn(f"{error}; learning it again now")
         if not corpus.is_dir():
             raise RunError(

@@ -203,10 +203,24 @@ def test_an_answer_does_not_depend_on_its_neighbours(config: DecodeConfig, tmp_p
     same(narrow[: len(questions)][::-1], together)
 
 
+def test_no_batch_is_larger_than_the_settings_or_the_layout_allow(tmp_path: Path) -> None:
+    engine, questions = fast_engine(ending_model(TINY, seed=4), tmp_path), sentences(20)
+
+    def batches_of(layout: int, setting: int) -> list[list[int]]:
+        return engine.with_layout(Layout(batch_tokens=layout))._batches(questions, 4, setting)
+
+    assert len(batches_of(4096, 4096)) == 1
+    assert len(batches_of(80, 4096)) > 8 and batches_of(80, 4096) == batches_of(4096, 80)
+    found = engine.search(questions, replace(BEAM, batch_tokens=80))
+    same(found, engine.with_layout(Layout(batch_tokens=80)).search(questions, BEAM))
+
+
 def test_several_layouts_share_what_is_loaded_and_none_is_left_behind(tmp_path: Path) -> None:
     engine = fast_engine(ending_model(TINY, seed=4), tmp_path)
     other = engine.with_layout(Layout(threads=2))
     assert engine.translator is engine.with_layout(Layout(workers=2, batch_tokens=7)).translator is not other.translator
+    engine.keep(engine.layout, other.layout)
+    assert list(engine._loaded) == [("float32", 2, 1), ("float32", 1, 2)]
     engine.keep(other.layout)
     assert list(engine._loaded) == [("float32", 1, 2)]
     assert not engine.search([], GREEDY)
@@ -417,7 +431,7 @@ def test_out_of_time_nothing_is_asked_again_and_what_is_settled_stays(config: De
     counting = counted(engine)
     whole = engine.search(questions, config, deadline=lambda: False)
     same(whole, engine.with_layout(engine.layout).search(questions, config))
-    first = len(engine._batches(questions, config.beam))
+    first = len(engine._batches(questions, config.beam, config.batch_tokens))
     counting.asked = 0
     engine.search(questions, config, deadline=lambda: False)
     for after in range(first + 1, counting.asked):
@@ -432,7 +446,7 @@ def test_out_of_time_nothing_is_asked_again_and_what_is_settled_stays(config: De
 def test_out_of_time_answers_are_not_read_again(tmp_path: Path) -> None:
     model, questions = ending_model(TINY, seed=2, readiness=4.0), sentences(40)
     engine = fast_engine(model, tmp_path, kind=Symbols)
-    counting, first = counted(engine), len(engine._batches(questions, BEAM.beam))
+    counting, first = counted(engine), len(engine._batches(questions, BEAM.beam, BEAM.batch_tokens))
     found = engine.search(questions, BEAM, deadline=lambda: counting.asked > first)
     assert counting.asked == first + 1 and sum(LATE in h.warnings for (h,) in found) >= 30
 

@@ -33,6 +33,7 @@ from kente.decode.engine_folder import MANIFEST, EngineFolders, is_whole
 from kente.decode.native_engine import NativeEngine
 from kente.decode.torch_engine import TorchEngine
 from kente.decode.translator import Translation, Translator
+from kente.durable import replace_file
 from kente.errors import RunError, UsageError
 from kente.export.ctranslate2 import export
 from kente.reporting import Reporter
@@ -60,9 +61,13 @@ class Listener(Reporter):
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.warned: list[str] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +281,33 @@ def test_where_the_run_cannot_be_written_to_the_cache_takes_it(run: Path, tmp_pa
         assert folders(run)("float32").parent == home
 
 
+def test_a_run_that_cannot_be_written_to_and_brings_a_note_is_measured_once(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.load(run, beam=1, threads=2, engine="ctranslate2").translate(lines[0])
+    brought = folders(run)
+    brought.write_note("speed-01234567", {"few": 1, "many": 1})
+
+    def refuse(path: Path, data: bytes) -> None:
+        if run in path.parents:
+            raise PermissionError(13, "Permission denied")
+        replace_file(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kente.decode.engine_folder.replace_file", refuse)
+        first, again = Listener(), Listener()
+        for listener in (first, again):
+            translator = api.load(run, beam=1, threads=2, engine="ctranslate2", reporter=listener)
+            translator.translate(lines[0])
+            translator.translate(lines[:20])
+        assert sum(said.startswith("measuring") for said in first.said) == 1, "of few sentences the run told"
+        assert again.said == [said for said in first.said if not said.startswith("measuring")]
+        brought.write_note("speed-01234567", {"many": 2})
+        assert brought.read_note("speed-01234567") == {"few": 1, "many": 2}
+    brought.write_note("speed-01234567", {"many": 3})
+    assert brought.read_note("speed-01234567") == {"many": 3}, "the cache does not speak against what is newer"
+
+
 def test_where_nothing_can_be_written_torch_translates_and_the_reason_is_said(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
@@ -328,6 +360,45 @@ def test_few_sentences_and_many_and_each_beam_are_measured_by_themselves(run: Pa
     many = "many sentences, beam 1, torch too, shortlist too"
     assert measured == ["few sentences, beam 1", many, "few sentences, beam 3"]
     assert any("(torch: " in said or said.startswith("translating with torch") for said in listener.said)
+
+
+def test_a_race_about_other_batches_is_another_race(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing.Race, "pace", lambda *_: 1.0)
+    listener, chosen = Listener(), []
+    for tokens in (None, 512, None, 512, 8192):
+        how: dict[str, Any] = {"beam": 1, "threads": 2, "shortlist": 0, "engine": "ctranslate2", "reporter": listener}
+        translator = api.load(run, **how, batch_tokens=tokens)
+        translator.translate(lines[:20])
+        (choice,) = translator.engine._choices.values()  # type: ignore[attr-defined]
+        chosen.append(choice.layout.batch_tokens)
+    assert [said.partition("machine ")[2] for said in listener.said if said.startswith("measuring")] == [
+        "(many sentences, beam 1)",
+        "(many sentences, beam 1, batches of 512 tokens)",
+        "(many sentences, beam 1, batches of 8,192 tokens)",
+    ]
+    assert chosen == [4096, 512, 4096, 512, 8192]
+
+
+@pytest.mark.usefixtures("float32")
+def test_a_model_that_won_a_race_stays_loaded_through_the_next_one(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wins = {False: (1, 1), True: (2, 1)}
+
+    def pace(race: Any, engine: Any, count: int, best: float = 0.0) -> float:
+        assert engine.translator, "it is loaded"
+        return 9.0 if (engine.layout.workers, engine.layout.threads) == wins[race.work.many] else 1.0
+
+    monkeypatch.setattr(choosing.Race, "pace", pace)
+    translator = api.load(run, beam=1, threads=2, shortlist=0, engine="ctranslate2")
+    loaded = translator.engine.engine._loaded  # type: ignore[attr-defined]
+    translator.translate(lines[0])
+    (first,) = loaded.values()
+    translator.translate(lines[:20])
+    assert loaded.keys() == {("float32", *wins[False]), ("float32", *wins[True])}, "the losers are let go"
+    assert loaded["float32", 1, 1] is first
 
 
 def test_with_a_deadline_nobody_waits_for_a_race_but_the_first_of_few_and_of_many(
@@ -511,6 +582,28 @@ def test_a_shortlist_is_for_the_engine_to_decide_unless_the_settings_do(run: Pat
     assert without.shortlists == (False,), "one that is not there is not learnt while someone waits"
 
 
+def test_a_damaged_shortlist_that_nobody_asked_for_keeps_nobody_from_translating(run: Path, lines: list[str]) -> None:
+    path = run / "shortlist.safetensors"
+    path.write_bytes(b"torn")
+    again = Listener()
+    assert api.load(run, beam=1, threads=2, reporter=again).engine.shortlists == (False, True)  # type: ignore[attr-defined]
+    assert [said.partition(":")[0] for said in again.warned] == [f"cannot read {path}"]
+    assert again.warned[0].endswith("; learning it again now")
+    shutil.rmtree(run / "data")
+    path.write_bytes(b"torn")
+    listener = Listener()
+    translator = api.load(run, beam=1, threads=2, reporter=listener)
+    assert translator.translate(lines[0])[0].text and translator.engine.shortlists == (False,)  # type: ignore[attr-defined]
+    (warned,) = listener.warned
+    assert warned.startswith(f"translating without a shortlist: cannot read {path}: ")
+    assert warned.endswith(
+        f"; it cannot be learnt again, for {run / 'data' / 'train'} is gone; translate without: decode.shortlist=0"
+    )
+    assert engine_of(Run.open(run))[0] == "CTranslate2"
+    with pytest.raises(RunError, match=f"cannot read {path}"):
+        api.load(run, beam=1, shortlist=5)
+
+
 def test_a_run_without_its_corpus_translates_unmeasured_and_in_float32(run: Path, lines: list[str]) -> None:
     shutil.rmtree(run / "data")
     listener = Listener()
@@ -543,6 +636,31 @@ def test_the_fastest_of_the_race_wins_and_torch_may(run: Path) -> None:
         engines = {("float32", used): engine._weighing("torch", used) for used in (False, True)}
         found = race.against(slower, "torch", engines)  # type: ignore[arg-type]
         assert found.shortlist == shortlist and found.layout is None, "a shortlist must be faster by a margin"
+
+
+@pytest.mark.parametrize(
+    ("known", "way", "pace", "wins"),
+    [
+        (("float32", False), ("int8", False), 52.0, False),
+        (("float32", False), ("int8", False), 53.0, True),
+        (("float32", False), ("int8", True), 55.0, False),
+        (("float32", False), ("float32", True), 52.0, False),
+        (("int8", False), ("float32", False), 48.0, True),
+        (("int8", True), ("float32", False), 45.0, False),
+        (("int8", True), ("int8", True), 51.0, True),
+    ],
+)
+def test_between_engines_too_int8_and_a_shortlist_must_be_faster_by_a_margin(
+    run: Path, known: Any, way: Any, pace: float, wins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing.Race, "pace", lambda *_: pace)
+    engine = fastest(run, beam=1)
+    race = choosing.Race(Work(True, 1), DecodeConfig(beam=1), engine._pairs(200), engine.engine, 63)
+    choice = Choice("ctranslate2", Layout(numbers=known[0], shortlist=known[1]), 50.0)
+    found = race.against(choice, "native", {way: engine})
+    assert (found.engine, found.way) == (("native", way) if wins else ("ctranslate2", known))
+    back = race.against(Choice("native", None, 50.0, {}, known[1], known[0]), "torch", {way: engine})
+    assert (back.engine == "torch") == wins, "whichever of them was there first"
 
 
 @pytest.mark.parametrize(
@@ -745,6 +863,49 @@ def test_beams_that_ctranslate2_cannot_search_are_compiled_too(run: Path, lines:
     assert found == [answer.text for answer in slow.translate(lines[:5])]
 
 
+@pytest.mark.usefixtures("float32", "compiler")
+def test_a_beam_too_wide_for_it_is_left_to_ctranslate2_without_torch(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kente.api.loading.has_torch", lambda: False)
+    listener = Listener()
+    translator = api.load(run, beam=70, threads=1, shortlist=0, reporter=listener)
+    assert translator.translate(lines[0])[0].text
+    translator.translate(lines[0], beam=4, n_best=70)
+    assert listener.said[0] == "measuring engines, once for this run and machine (few sentences, beam 70)"
+    assert listener.said[1].startswith("translating with CTranslate2, ") and len(listener.said) == 2
+    assert translator.engine.name == "CTranslate2 float32"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_with_a_deadline_too_what_it_cannot_do_is_not_left_to_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    races: list[Work] = []
+
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        races.append(work)
+        return Choice("native", None, 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    engine, few = fastest(run, beam=4), [Question([5], 3)] * 2
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=4)), NativeEngine)
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=5), measure=False), NativeEngine)
+    assert isinstance(engine.fastest(few, DecodeConfig(beam=70), measure=False), CTranslate2Engine)
+    assert races == [Work(False, 4, native=True)], "nobody waits for another race"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_for_draws_which_only_torch_can_make_nothing_is_compiled(
+    run: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Any:
+        raise native.NativeMissing("the disk is full")
+
+    monkeypatch.setattr(native_engine, "library", missing)
+    listener = Listener()
+    api.load(run, sample=True, threads=1, reporter=listener).translate(lines[:2])
+    assert listener.said == ["translating with torch; CTranslate2 cannot: its draws do not follow our seed"]
+
+
 def test_it_needs_no_torch(run: Path, compiler: None) -> None:
     code = (
         "import sys, kente; t = kente.load(sys.argv[1], engine='native', threads=1); print(t.translate('the cat sleeps')[0].text); "
@@ -840,6 +1001,18 @@ def test_evaluation_says_which_engine_translated(trained: Path, run: Path) -> No
     fast, slow = (api.evaluate(run, *test, engine=engine, beam=1, threads=1) for engine in ("ctranslate2", "torch"))
     assert fast.history[-1].startswith("CTranslate2 ") and slow.history[-1] == "torch"
     assert fast.loss == slow.loss and fast.bleu.value == pytest.approx(slow.bleu.value, abs=1.0)
+
+
+def test_evaluation_names_all_engines_that_translated(
+    trained: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(self: Fastest, work: Work, config: DecodeConfig) -> Choice:
+        return Choice("ctranslate2", Layout("int8" if work.many else "float32"), 1.0)
+
+    monkeypatch.setattr(Fastest, "_measured", measured)
+    monkeypatch.setattr("kente.api.using.TOGETHER", 45)  # of 93 lines the last three are few
+    found = api.evaluate(run, trained / "test.en", trained / "test.fr", beam=1, threads=1, limit=93)
+    assert found.history[-1] == "CTranslate2 int8 and CTranslate2 float32"
 
 
 # ---------------------------------------------------------------- for other programs

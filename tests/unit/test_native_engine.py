@@ -490,6 +490,23 @@ def test_a_compiler_that_fails_is_quoted_and_tried_again_only_after_hours(
     assert tries.read_text() == "once\nonce\n", "by then something may have been installed"
 
 
+def test_what_was_compiled_and_cannot_be_loaded_is_told_until_something_can(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, _ = compiler_that(fresh, 'while [ "$1" != -o ]; do shift; done; echo nothing to run > "$2"')
+    with monkeypatch.context() as patch:
+        patch.setenv("CC", command)
+        assert native.why_not_compiled() is None, "nobody has tried"
+        assert why_missing() == f"what {command} made cannot be loaded"
+        said = native.why_not_compiled()
+        assert said == why_missing() and said.startswith(f"what {command} made cannot be loaded (not tried again for 6")
+        useless = native._path(native._compiler() or ())
+    native.library()
+    made = native._path(native._compiler() or ())
+    made.with_suffix(".failed").write_text("it could not be loaded on another machine that shares this folder")
+    assert useless.exists() and native.why_not_compiled() is None, "here it can"
+
+
 def compiler_that(folder: Path, does: str) -> tuple[str, Path]:
     """(a compiler that does this and nothing else, a file with a line for each time it was started)."""
     made, tries = folder / "some-cc", folder / "tries"

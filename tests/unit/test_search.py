@@ -372,6 +372,27 @@ def test_endless_loops_are_broken(period: int, beam: int) -> None:
     assert best.ids == [4 + place % period for place in range(repeats * period)]
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_forced_beginning_that_goes_round_is_nothing_to_be_broken_off(beam: int) -> None:
+    class Willing(Toy):
+        """Would write 4 twelve times, then 5 and 6, and ends."""
+
+        def start(self, source: Tensor, source_mask: Tensor) -> Memory:
+            return Memory(torch.zeros(len(source), dtype=torch.long))
+
+        def step(self, state: Memory, tokens: Tensor) -> Step:
+            logits = torch.zeros(len(tokens), 8)
+            wanted = torch.tensor([4] * 12 + [5, 6, EOS])[state.key.clamp(max=14)]
+            logits[torch.arange(len(tokens)), wanted] = 20.0
+            return Step(logits, Memory(state.key + 1))
+
+    source, config = batch([*range(4, 24), EOS]), DecodeConfig(beam=beam)
+    (forced,) = search(Willing(), *source, config, prefix=[[4] * 12])[0]
+    assert forced.ids == [*[4] * 12, 5, 6] and forced.warnings == ()
+    (half,) = search(Willing(), *source, config, prefix=[[4] * 9])[0]
+    assert half.ids[:9] == [4] * 9 != half.ids[9:10] and half.warnings == (LOOPED,), "what is not forced is guarded"
+
+
 def test_a_source_that_repeats_itself_may_be_answered_in_kind() -> None:
     stuck = Fixed([0, 0, 0, 2.0, 12.0, 0, 0])
     long = [*range(4, 60), EOS]  # beside it the others are mostly padding, which is no loop

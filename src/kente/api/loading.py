@@ -70,7 +70,8 @@ def load(
         where = pick_device(device)
         return TorchEngine(opened.model(checkpoint, where), where, shortlist)  # type: ignore[arg-type]  # build() makes Generators
 
-    folders = EngineFolders(opened, checkpoint, tokenizers, shortlist or offered_shortlist(opened, tokenizers, decode))
+    offered = offered_shortlist(opened, tokenizers, decode, reporter)
+    folders = EngineFolders(opened, checkpoint, tokenizers, shortlist or offered)
     engine = _engine(opened, folders, decode, device, count, in_torch, reporter)
     return translator_with(engine, opened, tokenizers, decode, count)
 
@@ -92,10 +93,17 @@ def shortlist_of(
     return run.shortlist(tokenizers, reporter).first(decode.shortlist) if decode.shortlist > 0 else None
 
 
-def offered_shortlist(run: Run, tokenizers: Tokenizers, decode: DecodeConfig) -> Shortlist | None:
-    """The words that an engine may weigh if it likes: where that is left to it, and training has left a shortlist."""
-    there = decode.shortlist < 0 and run.has_shortlist
-    return run.shortlist(tokenizers).first(OFFERED) if there else None
+def offered_shortlist(
+    run: Run, tokenizers: Tokenizers, decode: DecodeConfig, reporter: Reporter = SILENT
+) -> Shortlist | None:
+    """The words that an engine may weigh if it likes: where that is left to it, and training has left a shortlist that can be had."""
+    if decode.shortlist >= 0 or not run.has_shortlist:
+        return None
+    try:
+        return run.shortlist(tokenizers, reporter).first(OFFERED)
+    except RunError as error:  # nobody asked for it
+        reporter.warn(f"translating without a shortlist: {error}")
+        return None
 
 
 def _engine(

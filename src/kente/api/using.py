@@ -59,15 +59,17 @@ def evaluate(
     sources, references = sources[:limit], references[:limit]
     how: dict[str, Any] = {"device": device, "threads": threads, "reporter": reporter, "beam": beam, "engine": engine}
     translator = load(run, **how, source_language=languages[0], target_language=languages[1])
-    texts = []
+    texts, engines = list[str](), list[str]()
     for begin in range(0, len(sources), TOGETHER):
         window = sources[begin : begin + TOGETHER]
         texts += [translation.text for translation in translator.translate(window)]
+        engines.append(translator.engine.name)  # the fastest one may be another for few sentences
         reporter.progress("translating", len(texts), len(sources))
     reporter.finish()
     loss = _reference_loss(translator, sources, references)
     evaluation = evaluate_texts(texts, references, tokenize, lowercase, reporter=reporter)
-    history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}", translator.engine.name)
+    used = " and ".join(dict.fromkeys(engines))
+    history = (f"run {Path(run).name}", f"{source.name}", f"beam {translator.config.beam}", used)
     return dataclasses.replace(evaluation, loss=loss, history=history)
 
 

@@ -6,29 +6,35 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from kente.config import DecodeConfig
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import Layout
 
 Name = Literal["ctranslate2", "native", "torch"]
 NAMES: dict[Name, str] = {"ctranslate2": "CTranslate2", "native": "native", "torch": "torch"}
 """Engines, and what they are called where people read it."""
+Way = tuple[Numbers, bool]
+"""How an engine goes about it: its numbers, and whether it weighs a shortlist's words."""
 
 
 @dataclass(frozen=True)
 class Work:
     """What an engine is to be fastest at: few sentences at once or many, how wide a beam; whether torch or the compiled search may be it, or a
-    shortlist help."""
+    shortlist help; how large batches may be."""
 
     many: bool
     beam: int
     torch: bool = False
     shortlist: bool = False
     native: bool = False
+    batch_tokens: int = DecodeConfig.batch_tokens
 
     def __str__(self) -> str:
         joining = {"native": self.native, "torch": self.torch, "shortlist": self.shortlist}
         more = "".join(f", {name} too" for name, joins in joining.items() if joins)
-        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{more}"
+        usual = self.batch_tokens == DecodeConfig.batch_tokens
+        size = "" if usual else f", batches of {self.batch_tokens:,} tokens"
+        return f"{'many' if self.many else 'few'} sentences, beam {self.beam}{size}{more}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,11 @@ class Choice:
         return f"{NAMES[self.engine]}{how}: {self.pace:,.0f} sentences/s when measured here" + f" ({beaten})" * bool(
             beaten
         )
+
+    @property
+    def way(self) -> Way:
+        """The numbers it won with, and whether with a shortlist."""
+        return (self.layout or self).numbers, (self.layout or self).shortlist
 
     def among_all_words(self) -> Choice:
         """The same without a shortlist."""

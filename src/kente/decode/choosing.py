@@ -23,7 +23,7 @@ from kente.config import DecodeConfig
 from kente.data.shortlist import Shortlist
 from kente.data.store import Store
 from kente.decode.answers import Hypothesis, most_tokens
-from kente.decode.choice import NAMES, Choice, Name, Work
+from kente.decode.choice import NAMES, Choice, Name, Way, Work
 from kente.decode.conversion import Numbers
 from kente.decode.ctranslate2_engine import CTranslate2Engine, Layout
 from kente.decode.ctranslate2_search import Asker, Candidate
@@ -31,12 +31,12 @@ from kente.decode.engine import Deadline, Engine, Links, Question, ReadBack, row
 from kente.decode.engine_folder import EngineFolders
 from kente.decode.library import ctranslate2
 from kente.decode.native import NativeMissing, abilities, can_round
+from kente.decode.native_engine import NativeEngine
 from kente.errors import RunError
 from kente.reporting import SILENT, Reporter
 from kente.runs import processor
 
 if TYPE_CHECKING:
-    from kente.decode.native_engine import NativeEngine
     from kente.decode.torch_engine import TorchEngine
 
 FEW, BULK = 8, 256
@@ -49,14 +49,12 @@ MARGIN = 1.05
 """How many times faster int8, or a shortlist, must be to be worth anything."""
 SAMPLED, READ = 200, 1000
 """Validation pairs to race on, and to judge int8 by."""
-RACE = 5
+RACE = 6
 """Number of this race: what was measured in another one is measured again."""
 HOPELESS = 5.0
 """How many times slower than the best so far an engine may be before it is stopped: threads that wait for each other on a busy machine."""
 
 Pair = tuple[list[int], list[int]]
-Way = tuple[Numbers, bool]
-"""How the compiled search or torch goes about it: its numbers, and whether it weighs a shortlist's words."""
 
 
 class Fastest:
@@ -115,8 +113,8 @@ class Fastest:
 
     def _without_ctranslate2(self, config: DecodeConfig, n_best: int, why: str) -> Engine:
         """What does `why` CTranslate2 cannot."""
-        native = self._compiled()
-        engine = self.in_torch() if native is None or native.cannot(config, n_best) else native
+        native = None if NativeEngine.cannot(config, n_best) else self._compiled()
+        engine = native or self.in_torch()
         self._say(f"translating with {engine.name}; CTranslate2 cannot: {why}")
         return engine
 
@@ -150,11 +148,7 @@ class Fastest:
             if alike is not None:
                 return alike
             wanted = choice.numbers if choice else "float32"
-            if (
-                self.native is not None
-                and (choice is None or choice.engine == "native")
-                and self._compiled(wanted) is None
-            ):
+            if work.native and (choice is None or choice.engine == "native") and self._compiled(wanted) is None:
                 return self.fastest(questions, config, n_best, measure=measure)  # another race, without it
             choice = choice or self._measured(work, config)
             self._engines[work], self._choices[work] = self._chosen(choice), choice
@@ -164,19 +158,23 @@ class Fastest:
     def _work(self, count: int, config: DecodeConfig, n_best: int) -> Work:
         """What kind of work so many questions are, and who may race at it."""
         many = count > FEW
-        torch = self.consider_torch and self.native is None and many
+        native = self.native is not None and NativeEngine.cannot(config, n_best) is None
+        torch = self.consider_torch and not native and many
         torch = torch and (count >= BULK or sys.modules.get("torch") is not None)
         shortlist = (
             len(self.shortlists) > 1 and many and n_best == 1
         )  # where answers are compared, all words are weighed
-        return Work(many, rows_for(config, n_best), torch, shortlist, self.native is not None)
+        return Work(many, rows_for(config, n_best), torch, shortlist, native, config.batch_tokens)
 
     def _nearest(self, work: Work) -> Engine | None:
         """What was chosen for as many sentences, with the beam most like this one, so that nobody with a deadline waits for a race."""
         alike = [known for known in self._choices if known.many == work.many]
         if not alike:
             return None
-        nearest = min(alike, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
+        able = [known for known in alike if work.native or self._choices[known].engine != "native"]
+        if not able:  # only the compiled search was chosen so far, and it cannot do this
+            return self._weighing("ctranslate2", self.shortlists[0])
+        nearest = min(able, key=lambda known: (abs(known.beam - work.beam), known.shortlist != work.shortlist))
         if work.shortlist or not nearest.shortlist:
             return self._engines[nearest]
         return self._chosen(self._choices[nearest].among_all_words())
@@ -230,9 +228,10 @@ class Fastest:
         for name in rivals:
             ways = itertools.product(self._numbers(name), self._shortlists(race, name))
             choice = race.against(choice, name, {way: self._weighing(name, way[1], way[0]) for way in ways})
-        self.engine.keep(choice.layout)
         self._remember(str(work), choice.as_dict())
-        winners = {one.numbers for one in (*self._choices.values(), choice) if one.engine == "native"}
+        chosen = *self._choices.values(), choice
+        self.engine.keep(*(one.layout for one in chosen if one.layout is not None))
+        winners = {one.numbers for one in chosen if one.engine == "native"}
         self._networks = {numbers: network for numbers, network in self._networks.items() if numbers in winners}
         return choice
 
@@ -381,7 +380,7 @@ class Race:
         """The last heat once more, with another engine, in all its ways."""
         paces = {way: self.pace(engine, self.heats[1]) for way, engine in rivals.items()}
         best = max(paces, key=lambda way: _worth(way, paces[way]))
-        if paces[best] > choice.pace:
+        if _worth(best, paces[best]) > _worth(choice.way, choice.pace):
             beaten = choice.beaten | {NAMES[choice.engine]: choice.pace}
             return Choice(name, None, paces[best], beaten, best[1], best[0])
         return dataclasses.replace(choice, beaten=choice.beaten | {NAMES[name]: paces[best]})

@@ -77,10 +77,11 @@ class CTranslate2Engine:
             self._loaded[key] = ctranslate2().Translator(path, device="cpu", **settings)
         return self._loaded[key]
 
-    def keep(self, layout: Layout | None) -> None:
-        """Let go of all models but the one of this layout."""
+    def keep(self, *layouts: Layout) -> None:
+        """Let go of all models but those of these layouts."""
+        kept = {(layout.numbers, layout.workers, layout.threads) for layout in layouts}
         for key in [*self._loaded]:
-            if layout is None or key != (layout.numbers, layout.workers, layout.threads):
+            if key not in kept:
                 del self._loaded[key]
 
     def search(
@@ -123,13 +124,14 @@ class CTranslate2Engine:
             batch = [questions[place] for place in places]
             return asker.ask(batch, max(question.cap for question in batch) + 1)
 
-        for places, candidates in asker.in_turn(self._batches(questions, asker.beam), ask):
+        for places, candidates in asker.in_turn(self._batches(questions, asker.beam, asker.config.batch_tokens), ask):
             yield from zip(places, candidates, strict=True)
 
-    def _batches(self, questions: Sequence[Question], beam: int) -> list[list[int]]:
-        """Places of questions to be asked together. Beginnings are forced by batch, and must not be felt by those who have none."""
+    def _batches(self, questions: Sequence[Question], beam: int, most: int) -> list[list[int]]:
+        """Places of questions to be asked together, `most` tokens (times beam) at once. Beginnings are forced by batch, and must not be felt by those
+        who have none."""
         lengths = [len(question.source) + 1 for question in questions]
-        tokens = self.layout.batch_tokens / beam
+        tokens = min(self.layout.batch_tokens, most) / beam
         if self.layout.workers > 1:  # none shall be idle, nor wait long for the last of them
             tokens = min(tokens, sum(lengths) / (TURNS * self.layout.workers))
         free, begun = ([p for p, q in enumerate(questions) if bool(q.prefix) == forced] for forced in (False, True))

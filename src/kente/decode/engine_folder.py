@@ -126,21 +126,29 @@ class EngineFolders:
     # ------------------------------------------------------------ a note kept beside them
 
     def read_note(self, name: str) -> dict[str, Any]:
-        """What `write_note` kept under this name; nothing where there is none, or none that can be read."""
+        """What `write_note` kept under this name; nothing where there is none, or none that can be read.
+
+        A run that cannot be written to may bring a note: what was found here since then is in the cache, and counts more.
+        """
+        known: dict[str, Any] = {}
         for home in self._homes():
             with contextlib.suppress(OSError, ValueError):
                 note = json.loads((home / name).read_bytes())
                 if isinstance(note, dict):
-                    return note
-        return {}
+                    known |= note
+        return known
 
     def write_note(self, name: str, note: dict[str, Any]) -> None:
         """Keep a JSON file beside the folders; where no place can be written to, it is forgotten."""
-        for home in self._homes():
+        homes = self._homes()
+        for home in homes:
             with contextlib.suppress(OSError, KenteError):
                 home.mkdir(parents=True, exist_ok=True)
                 replace_file(home / name, json.dumps(note, indent=1).encode() + b"\n")
-                return
+                break
+        for home in homes:  # what is noted in those that are left is older, and must not count more
+            with contextlib.suppress(OSError):
+                (home / name).unlink(missing_ok=True)
 
 
 def _write_manifest(folder: Path) -> None:

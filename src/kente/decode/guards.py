@@ -29,7 +29,7 @@ class Rules:
             rows, again = repeats(living.tokens, self.no_repeat, living.each(living.written))
             scores[rows, words.columns(rows // living.group, again)] = NEVER
         if int(living.written.max()) >= LOOP_TOKENS:
-            self._forbid_loops(scores, living, words)
+            self._forbid_loops(scores, living, words, forced)
         self._end(scores, living, words)
         if forced is not None:
             rows = forced.nonzero()[:, 0]
@@ -48,8 +48,11 @@ class Rules:
         sentences = torch.arange(len(scores), device=scores.device) // living.group
         return forced, scores.gather(1, words.columns(sentences, forced)[:, None])[:, 0].clamp(min=HARDLY)
 
-    def _forbid_loops(self, scores: Tensor, living: Living, words: Words) -> None:
-        rows, periods = (living.runs >= self.loop_runs).nonzero(as_tuple=True)
+    def _forbid_loops(self, scores: Tensor, living: Living, words: Words, forced: Tensor | None) -> None:
+        looping = living.runs >= self.loop_runs
+        if forced is not None:  # a forced beginning may go round
+            looping &= (forced == 0)[:, None]
+        rows, periods = looping.nonzero(as_tuple=True)
         if not len(rows):
             return
         guarded = living.guarded[rows // living.group]

@@ -157,10 +157,13 @@ def why_no_compiler() -> str | None:
 
 
 def why_not_compiled() -> str | None:
-    """What a compiler failed at here lately, where that is noted and nothing has been compiled since; nothing is tried."""
+    """What a compiler failed at here lately, where that is noted and there is nothing that can be loaded; nothing is compiled."""
     compiler = _compiler()
-    path = _path(compiler) if compiler else None
-    return None if path is None or path.exists() else _noted(path.with_suffix(".failed")) or None
+    if compiler is None:
+        return None
+    path = _path(compiler)
+    said = _noted(path.with_suffix(".failed"))
+    return said if said and _loaded(path) is None else None
 
 
 def _compiler() -> list[str] | None:

@@ -168,7 +168,8 @@ class NativeEngine:
     def read_back(self, questions: Sequence[Question], answers: Sequence[Sequence[int]]) -> list[ReadBack]:
         return (self.beside or self.in_torch()).read_back(questions, answers)
 
-    def cannot(self, config: DecodeConfig, n_best: int = 1) -> str | None:
+    @staticmethod
+    def cannot(config: DecodeConfig, n_best: int = 1) -> str | None:
         """Why this is left to torch; None where it is not."""
         if config.sample:
             return "it draws nothing at random"
