@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +87,28 @@ def check_model(config: Config) -> None:
     if config.model.kind not in kind.models:
         raise ConfigError(
             f"model.kind = {config.model.kind} cannot become {kind.name}; set it to one of {', '.join(kind.models)}"
+        )
+
+
+SMOOTHED = ("translation", "causal", "classification", "nodes")
+"""Tasks whose loss can spread some probability over the other answers."""
+UNROUNDED = ("nodes", "words")
+"""Tasks whose networks have no products that are rounded."""
+
+
+def check_use(config: Config, given: Collection[str]) -> None:
+    """Refuse settings that nobody reads while this task is learnt; `given` are those that were not left alone."""
+    train, name = config.train, KINDS[config.train.task].name
+    if train.label_smoothing and train.task not in SMOOTHED:
+        raise ConfigError(
+            f"train.label_smoothing = {train.label_smoothing:g} is nothing that {name} learns with; leave it out"
+        )
+    if train.precision != "float32" and train.task in UNROUNDED:
+        raise ConfigError(f"train.precision = {train.precision}: {name} has no products that are rounded; leave it out")
+    sampling = config.tokenizer.sampling
+    if sampling and "tokenizer.sampling" in given and train.task != "translation":
+        raise ConfigError(
+            f"tokenizer.sampling = {sampling:g} is for translators; {name} reads text that is cut the same way each time; leave it out"
         )
 
 
