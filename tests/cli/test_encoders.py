@@ -88,6 +88,12 @@ def test_embed_match_and_cluster(folder: Path, run: Path, capsys: pytest.Capture
     line = f"cluster {run} --labelled {folder}/train.tsv --out {folder}/clusters --threads 1 -q"
     assert main(line.split()) == 0
     assert "NMI" in capsys.readouterr().out and (folder / "clusters" / "clusters.html").exists()
+    (folder / "gaps.tsv").write_text("label\ttext\nplant\t\n" + (folder / "train.tsv").read_text())
+    line = f"cluster {run} --labelled {folder}/gaps.tsv --out {folder}/clusters --threads 1 -q"
+    assert main(line.split()) == 0
+    warned = capsys.readouterr().err
+    assert f"{folder}/gaps.tsv: 1 rows left out: no text" in warned
+    assert f"{folder}/gaps.tsv: 1 rows left out: names of columns" in warned
 
 
 def test_contrast_trains(folder: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,8 +132,7 @@ def classify_report(
     name = " + ".join(Path(path).name for path in files)
     pairs = [pair for path in files for pair in labelled(path, fields)]
     test = usable(pairs, name)
-    for reason, count in test.dropped.items():
-        reporter.warn(f"{name}: {count:,} rows left out: {reason}")
+    test.say_dropped(name, reporter)
     labels = np.array([number for _, number in numbered(test, classifier.classes, name)], np.int64)
     weights = classifier.embedder.probabilities(test.texts, classifier.threads, reporter)
     report = report_of(Path(run).name, name, classifier.classes, test.texts, labels, weights)

@@ -333,7 +333,9 @@ def cluster(arguments: argparse.Namespace, terminal: Terminal) -> int:
         texts = read_texts(arguments.text)
     else:
         pairs = [pair for path in arguments.labelled for pair in labelled(path, arguments.fields)]
-        known = usable(pairs, str(arguments.labelled[0]))
+        name = " + ".join(map(str, arguments.labelled))
+        known = usable(pairs, name)
+        known.say_dropped(name, terminal)
         texts, labels = list(known.texts), list(known.labels)
     found = api.cluster(
         arguments.run,
