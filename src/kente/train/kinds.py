@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kente.config import Config
@@ -47,13 +47,17 @@ KINDS = {
         "a masked encoder",
         ("masked",),
         "kente pretrain --text F --kind masked --out RUN",
-        ("kente evaluate RUN --text F", "kente classify train --encoder RUN --labelled F", "kente embed RUN --text F"),
+        (
+            "kente evaluate RUN --text F",
+            "kente classify train --encoder RUN --labelled F --out NEW",
+            "kente embed RUN --text F --out vectors.npy",
+        ),
     ),
     "words": Kind(
         "a table of word vectors",
         ("skip-gram",),
         "kente pretrain --text F --kind words --out RUN",
-        ('kente match RUN "some word"', "kente embed RUN --text F"),
+        ('kente match RUN "some word"', "kente embed RUN --text F --out vectors.npy"),
     ),
     "classification": Kind(
         "a text classifier",
@@ -65,7 +69,11 @@ KINDS = {
         "a sentence encoder",
         READERS,
         "kente contrast --encoder ENCODER --pairs F --out RUN",
-        ("kente embed RUN --text F", "kente match RUN --corpus F --queries F", "kente cluster RUN --text F"),
+        (
+            "kente embed RUN --text F --out vectors.npy",
+            "kente match RUN --corpus F --queries F",
+            "kente cluster RUN --text F",
+        ),
     ),
     "nodes": Kind(
         "a network over a graph",
@@ -78,7 +86,11 @@ KINDS = {
 
 
 def kind_of(run: Run) -> Kind:
-    return KINDS[run.config.train.task]
+    """The kind of a run; of an encoder that came without a head that fills gaps, without the commands that need one."""
+    kind = KINDS[run.config.train.task]
+    if getattr(run.config.model, "gaps", True):
+        return kind
+    return replace(kind, used_by=tuple(command for command in kind.used_by if not command.startswith("kente evaluate")))
 
 
 def check_model(config: Config) -> None:
