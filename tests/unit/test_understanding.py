@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from kente import api
+from kente.api import matching
 from kente.errors import ConfigError, CorpusError, RunError, UsageError
 from kente.reporting import Reporter
 from kente.runs import Run
@@ -377,6 +379,47 @@ def test_the_nearest_text_to_a_text_is_itself(texts, sentences, tmp_path):
         api.match(sentences, ["x"], corpus, vectors=tmp_path / "flat.npy", threads=1)
 
 
+def test_what_is_no_file_of_vectors_is_said_to_be_none(sentences, tmp_path):
+    (tmp_path / "empty.npy").write_bytes(b"")
+    np.savez(tmp_path / "several.npz", one=np.eye(2), two=np.eye(3))
+    np.save(tmp_path / "cut.npy", np.eye(2))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "cut.npy").read_bytes()[:8])
+    begins = r"it does not begin as one \(an archive of several, .npz, is none either\)"
+    for name, message in (("empty.npy", begins), ("several.npz", begins), ("cut.npy", ".*")):
+        with pytest.raises(UsageError, match=rf"{name} is not a .npy file of vectors: {message}"):
+            api.match(sentences, ["x"], ["the cat"], vectors=tmp_path / name, threads=1)
+
+
+def test_neighbours_that_an_index_did_not_find_are_left_out(sentences, monkeypatch):
+    def found(queries, k):
+        return np.array([[1, -1, -1]]), np.array([[0.5, -3.4e38, -3.4e38]], np.float32)
+
+    monkeypatch.setattr(matching, "search_in", lambda corpus, kind: found)
+    (answer,) = api.match(sentences, ["the cat"], ["the dog", "the fox"], index="faiss", nearest=3, threads=1)
+    assert answer.neighbours == (api.matching.Neighbour(2, 0.5, "the fox"),)
+
+
+@pytest.mark.parametrize(
+    ("library", "use", "message"),
+    [
+        ("hnswlib", lambda run: api.match(run, ["a"], ["b"], index="hnsw"), "--index hnsw needs hnswlib"),
+        ("faiss", lambda run: api.match(run, ["a"], ["b"], index="faiss"), "--index faiss needs faiss-cpu"),
+        ("sklearn", lambda run: api.cluster(run, ["a", "b", "c"]), "kente cluster needs scikit-learn"),
+    ],
+)
+def test_a_missing_library_is_said_before_anything_is_read(tmp_path, monkeypatch, library, use, message):
+    there = importlib.import_module
+
+    def without(name: str, package: str | None = None):
+        if name.partition(".")[0] == library:
+            raise ImportError(name)
+        return there(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(UsageError, match=message):
+        use(tmp_path / "nowhere")
+
+
 def test_word_vectors_need_no_corpus_and_know_which_words_keep_company(encoders):
     found = {match.query: match for match in api.match(encoders / "words", ["cat", "saw"], nearest=5, threads=1)}
     assert found["cat"].neighbours[0].text == "cat"
@@ -419,6 +462,8 @@ def test_what_cannot_be_clustered_is_said_before_anything_is_loaded(tmp_path):
     for options, message in (
         ({"method": "magic"}, "no method called magic"),
         ({"method": "hdbscan", "clusters": 3}, "HDBSCAN finds out how many"),
+        ({"smallest": 3}, "--smallest 3 is for HDBSCAN: add --method hdbscan"),
+        ({"seed": 2**32}, "--seed 4294967296 is too large for scikit-learn, which takes numbers below 4294967296"),
         ({}, "2 texts are too few"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -27,6 +27,8 @@ from kente.runs import Run, Score
 from kente.train.head_budget import automatic_head, upon
 
 POOLINGS = ("mean", "cls", "attention")
+MAGIC = b"\x93NUMPY"
+"""How .npy files begin."""
 
 
 def head_upon(encoder: Path | str | None, task: str, kind: str, pooling: str | None) -> Config:
@@ -191,10 +193,13 @@ def write_vectors(path: Path, texts: Sequence[str], vectors: Vectors) -> None:
 def read_vectors(path: Path | str) -> Vectors:
     """Vectors that `embed` wrote, or another program: a .npy file of (N, D) numbers."""
     try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ValueError("it does not begin as one (an archive of several, .npz, is none either)")
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise UsageError(f"{path} is not a .npy file of vectors: {error}") from None
     if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
         raise UsageError(f"{path} holds {vectors.dtype} numbers of shape {vectors.shape}; vectors are (N, D) floats")
