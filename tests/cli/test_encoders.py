@@ -88,6 +88,12 @@ def test_embed_match_and_cluster(folder: Path, run: Path, capsys: pytest.Capture
     line = f"cluster {run} --labelled {folder}/train.tsv --out {folder}/clusters --threads 1 -q"
     assert main(line.split()) == 0
     assert "NMI" in capsys.readouterr().out and (folder / "clusters" / "clusters.html").exists()
+    (folder / "gaps.tsv").write_text("label\ttext\nplant\t\n" + (folder / "train.tsv").read_text())
+    line = f"cluster {run} --labelled {folder}/gaps.tsv --out {folder}/clusters --threads 1 -q"
+    assert main(line.split()) == 0
+    warned = capsys.readouterr().err
+    assert f"{folder}/gaps.tsv: 1 rows left out: no text" in warned
+    assert f"{folder}/gaps.tsv: 1 rows left out: names of columns" in warned
 
 
 def test_contrast_trains(folder: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,6 +116,14 @@ def test_contrast_trains(folder: Path, run: Path, capsys: pytest.CaptureFixture[
         ("embed x --fields 1,2", "should be three names such as 1,2,3"),
         ("match x --vectors v.npy q", "--vectors v.npy needs --corpus beside it"),
         ("cluster x", "give texts (--text F), or texts with labels (--labelled F), one of the two"),
+        ("embed x --similarity s --out v.npy", "--out says nothing beside --similarity; leave it out"),
+        ("embed x --similarity s --text t", "--text says nothing beside --similarity"),
+        ("embed x --similarity s --unit", "--unit says nothing beside --similarity"),
+        ("embed x --out v.npy --fields 1,2,3", "--fields says nothing without --similarity"),
+        ("contrast --text t --fields 1,2 --out x", "--fields says nothing beside --text"),
+        ("cluster x --text t --fields 1,2", "--fields says nothing beside --text"),
+        ("cluster x --text pyproject.toml --smallest 5", "--smallest 5 is for HDBSCAN"),
+        ("cluster x --text pyproject.toml --seed 4294967296", "--seed 4294967296 is too large for scikit-learn"),
         ("contrast --out x", "give pairs of texts that mean the same"),
     ],
 )

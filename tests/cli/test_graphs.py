@@ -70,6 +70,17 @@ def test_look_writes_a_page(files: Path, run: Path, capsys: pytest.CaptureFixtur
     assert len(json.loads(capsys.readouterr().out)["layers"]) == 2
 
 
+def test_answers_and_pages_go_to_folders_that_are_made(
+    files: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "folder"
+    assert main(["graph", "predict", str(run), "--threads", "1", "-q", "--out", str(out / "answers.tsv")]) == 0
+    assert main(["graph", "look", str(run), "--threads", "1", "-q", "--out", str(out / "more" / "look.html")]) == 0
+    assert (
+        len((out / "answers.tsv").read_text().splitlines()) == 21 and "<svg" in (out / "more" / "look.html").read_text()
+    )
+
+
 def test_a_stopped_run_goes_on_by_either_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", "train", "--resume", str(run), "--updates", "40", "-q"]) == 0
     assert "after 40 updates" in capsys.readouterr().out
@@ -88,6 +99,9 @@ def test_a_stopped_run_goes_on_by_either_command(run: Path, capsys: pytest.Captu
         ("graph train --nodes a --edges b", "where should the run go?"),
         ("graph train --resume x --nodes a --edges b", "leave out --nodes"),
         ("graph predict nowhere", "there is no run nowhere"),
+        ("graph predict x --columns id,label", "--columns id,label names columns of --nodes, which is missing"),
+        ("graph look x --columns id", "--columns id names columns of --nodes, which is missing"),
+        ("graph train --resume x --columns id", "leave out --columns"),
         ("graph predict x --columns id,,y", "should be names such as id,label,features"),
     ],
 )

@@ -86,6 +86,10 @@ def test_fields_are_those_of_the_pairs_and_not_of_more_pairs(folder, tmp_path, c
             ["augment", "RUN", "--text", "SOME", "--out", "p.tsv", "--top-k", "5"],
             "--top-k is for drawing at random; add --sample",
         ),
+        (
+            ["augment", "RUN", "--text", "SOME", "--out", "p.tsv", "--seed", "5"],
+            "--seed is for drawing at random; add --sample",
+        ),
         (["train", "--resume", "RUN", "--encoder-from", "RUN"], "leave out --encoder-from"),
         (["adapt", "--resume", "RUN", "--freeze", "words"], "leave out --freeze"),
     ],

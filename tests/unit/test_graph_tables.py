@@ -79,6 +79,21 @@ def test_a_file_without_a_header_has_its_usual_columns_or_those_named(tmp_path, 
     assert (table.ids, table.labels, dict(table.columns)) == (["a"], ["1"], {"features": ["19 81"]})
 
 
+@pytest.mark.parametrize(
+    ("header", "seen"),
+    [("paper_id,label,title", "label"), ("paper,Class,features", "Class"), ("paper,label,split,features", "label")],
+)
+def test_a_header_whose_ids_go_by_another_name_is_no_node(tmp_path, header, seen):
+    row = ",".join(["p1", "theory", "train", "19 81"][: header.count(",") + 1])
+    path = written(tmp_path, "nodes.csv", f"{header}\n{row}\n")
+    known = r"id or node or node_id \(others that are known: label, class, split, name, features\)"
+    with pytest.raises(CorpusError, match=rf"nodes.csv:1: '{seen}' stands in a row .* called 'id'; .* {known}"):
+        read_nodes(path)
+    named = tuple(header.lower().replace("paper_id", "id").replace("paper", "id").split(","))
+    written(tmp_path, "nodes.csv", f"p0,class,{','.join(row.split(',')[2:])}\n{row}\n")
+    assert read_nodes(path, named).labels == ["class", "theory"]  # named by hand, any word is a label
+
+
 @pytest.mark.parametrize("name", ["edges.csv", "edges.tsv", "edges.txt"])
 def test_edges_are_read_whatever_separates_them_and_count_once(tmp_path, name):
     between = {"edges.csv": ",", "edges.tsv": "\t", "edges.txt": "  "}[name]
@@ -103,6 +118,12 @@ def test_features_by_name_are_shares_of_one():
     features, dense, _ = matrix({"features": ["9 10", "10:3 2:1", ""]})
     assert list(features.names) == ["features=2", "features=9", "features=10"]  # as numbers, not as text
     assert dense.tolist() == [[0, 0.5, 0.5], [0.25, 0, 0.75], [0, 0, 0]]
+
+
+def test_a_column_whose_name_holds_an_equals_sign_is_described_like_any_other():
+    features, dense, _ = matrix({"size=big": ["yes", "no", "yes"], "colour": ["red", "blue", "green"]})
+    assert features.describe() == "size=big: category of 2 values; colour: category of 3 values"
+    assert dense.sum(axis=1).tolist() == [1, 1, 1]
 
 
 def test_numbers_have_mean_zero_and_spread_one_and_a_gap_is_the_mean():

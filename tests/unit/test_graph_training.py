@@ -113,6 +113,18 @@ def test_the_same_seed_trains_the_same_weights_and_another_does_not(folder):
     assert sha(folder / "one") == sha(folder / "two") != sha(folder / "three")
 
 
+def test_a_run_is_not_replaced_where_the_new_one_cannot_be(folder, trained, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    whole = sha(trained)
+    with pytest.raises(UsageError, match="--device cuda: this machine or this build of torch has no cuda"):
+        train(communities(folder, "first"), trained, force=True, device="cuda")
+    with pytest.raises(
+        ConfigError, match=r"train.precision = bfloat16: a network over a graph has no products that are"
+    ):
+        train(communities(folder, "first"), trained, "train.precision=bfloat16", force=True)
+    assert sha(trained) == whole
+
+
 def test_minutes_end_a_run(folder):
     result = train(communities(folder, "first"), folder / "timed", "train.patience=0", updates=None, minutes=0.1)
     assert result.seconds < 60 and result.step >= 1

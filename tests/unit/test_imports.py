@@ -31,6 +31,7 @@ from kente.imports.links import Vocabulary
 from kente.imports.run import FACTS, ORIGIN
 from kente.imports.tokenizers import LANGUAGES
 from kente.runs import Run
+from kente.train.kinds import kind_of
 
 Array = NDArray[np.float64]
 Tensors = dict[str, NDArray[Any]]
@@ -546,6 +547,9 @@ def test_an_encoder_without_a_head_embeds_and_predicts_nothing(tmp_path):
     text.write_text("the old goat\n")
     with pytest.raises(RunError, match="was imported without a head that fills gaps"):
         api.evaluate_text(run.path, [text])
+    told = "\n".join(kind_of(run).uses(run.path.name))  # and so nobody is told to
+    card = (run.path / "README.md").read_text()
+    assert "kente embed run --text F --out vectors.npy" in told and told in card and "evaluate" not in told + card
 
 
 @pytest.mark.parametrize(("stated", "place"), [("cls_token", 0), ("mean_tokens", None), ("max_tokens", None)])
@@ -628,7 +632,8 @@ def test_an_imported_model_is_a_run_like_any_other(runs, name, capsys):
     facts = api.info(run.path)
     assert facts["step"] == 0 and facts["finished"] and facts["imported_from"] == str(made.folder)
     assert facts["parameters"] == api.summary(run.path).parameters
-    assert run.chosen().step == 0 and "not trained or measured here" in (run.path / "README.md").read_text()
+    assert run.chosen().step == 0
+    assert "not trained or measured here. `kente evaluate` measures it" in (run.path / "README.md").read_text()
     assert main(["info", str(run.path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["what"] in ("a translator", "a language model", "a masked encoder")
     with pytest.raises(UsageError, match="was imported: there is no training of it to go on with"):

@@ -259,6 +259,51 @@ def test_the_tokenizer_of_another_run_and_gpt2s_files_are_taken_as_they_are(text
         pretrain(text, tmp_path / "four", "tokenizer.kind=byte-level", tokenizer=None)
 
 
+def test_the_run_whose_tokenizer_is_taken_is_not_replaced_and_settings_cannot_change_it(text, tmp_path):
+    first = pretrain(text, tmp_path / "one").run
+    whole = sha(first.path)
+    for folder in (first.path, first.path / "tokenizer"):
+        with pytest.raises(
+            UsageError, match=r"--out .*one is the run whose tokenizer is to be used; choose another folder"
+        ):
+            pretrain(text, first.path, tokenizer=folder, force=True)
+    for setting in ("tokenizer.kind=bpe", "tokenizer.vocabulary=99"):
+        name = setting.partition("=")[0]
+        with pytest.raises(
+            UsageError,
+            match=rf"{name} cannot be set: the tokenizer of .*one is taken as it is; .* leave out --tokenizer",
+        ):
+            pretrain(text, tmp_path / "two", setting, tokenizer=first.path)
+    assert sha(first.path) == whole and not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "message"),
+    [
+        (
+            "causal",
+            "tokenizer.sampling=0.1",
+            "tokenizer.sampling = 0.1 is for translators; a language model reads text",
+        ),
+        (
+            "masked",
+            "train.label_smoothing=0.1",
+            "train.label_smoothing = 0.1 is nothing that a masked encoder learns with",
+        ),
+        (
+            "words",
+            "train.label_smoothing=0.1",
+            "train.label_smoothing = 0.1 is nothing that a table of word vectors learns",
+        ),
+        ("words", "train.precision=bfloat16", "train.precision = bfloat16: a table of word vectors has no products"),
+    ],
+)
+def test_settings_that_nobody_reads_are_refused(text, tmp_path, kind, setting, message):
+    with pytest.raises(ConfigError, match=message):
+        api.pretrain([text], tmp_path / "run", kind=kind, settings=[setting])
+    assert not (tmp_path / "run").exists()
+
+
 def test_another_programs_tokenizer_file_does_not_hide_gpt2s(text, tmp_path):
     folder = tmp_path / "small"
     folder.mkdir()

@@ -69,6 +69,27 @@ def test_a_first_row_that_names_the_columns_is_no_text(tmp_path):
     assert usable(labelled(path), "x").labels == ("class", "object", "class")
 
 
+def test_every_file_may_begin_with_the_names_of_its_columns(tmp_path):
+    files = []
+    for number, heading in enumerate(("label", "Category", "label")):
+        files.append(tmp_path / f"{number}.tsv")
+        files[-1].write_text(f"{heading}\ttext\n" + "".join(f"{n % 2}\tfile {number} row {n}\n" for n in range(20)))
+    warned = []
+
+    class Ears(Reporter):
+        def warn(self, text: str) -> None:
+            warned.append(text)
+
+    found = usable((pair for path in files for pair in labelled(path)), "x")
+    assert set(found.labels) == {"0", "1"} and len(found) == 60 and found.dropped == {"names of columns": 3}
+    found.say_dropped("x", Ears())
+    assert warned == ["x: 3 rows left out: names of columns"]
+    train, validation = read_labelled(files[:2], files[2:], None, 1, Ears())
+    assert classes_of((*train.labels, *validation.labels), "x") == ["0", "1"]
+    train, validation = read_labelled(files, [], None, 1, Ears())
+    assert classes_of((*train.labels, *validation.labels), "x") == ["0", "1"]
+
+
 def test_too_few_texts_to_hold_some_out_are_told_so(tmp_path):
     path = tmp_path / "few.tsv"
     path.write_text("a\tone\nb\ttwo\nb\tthree\n")
@@ -112,6 +133,8 @@ def test_texts_longer_than_the_encoder_reads_are_counted(tmp_path, tokenizers):
 def test_classes_come_in_the_order_people_expect():
     assert classes_of(["10", "9", "-1"], "x") == ["-1", "9", "10"]
     assert classes_of(["b", "a", "10"], "x") == ["10", "a", "b"]
+    assert classes_of(["2", "--1", "10"], "x") == ["--1", "10", "2"]  # not all of them are numbers
+    assert classes_of(["1", "0", "01", "001"], "x") == ["0", "001", "01", "1"]  # the same each time
     with pytest.raises(CorpusError, match="x has a single class, 'a'"):
         classes_of(["a", "a"], "x")
 
@@ -137,6 +160,10 @@ def test_scored_pairs_are_three_columns(tmp_path):
     path.write_text("1\ta\tb\nmuch\tx\ty\n")
     with pytest.raises(CorpusError, match=r"pairs.tsv:2: 'much' is not a score"):
         scored_pairs(path)
+    for endless in ("nan", "NaN", "inf", "-Infinity", "1e999"):
+        path.write_text(f"1\ta\tb\n{endless}\tx\ty\n")
+        with pytest.raises(CorpusError, match=rf"pairs.tsv:2: '{endless}' is not a score"):
+            scored_pairs(path)
 
 
 def test_pairs_that_share_a_text_are_of_one_group_even_through_others():

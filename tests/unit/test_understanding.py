@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from kente import api
+from kente.api import matching
 from kente.errors import ConfigError, CorpusError, RunError, UsageError
 from kente.reporting import Reporter
 from kente.runs import Run
@@ -189,11 +191,58 @@ def test_settings_that_do_not_fit_are_refused(texts, encoders, classifier, tmp_p
         api.generate(classifier, "x")
 
 
+def test_the_encoder_that_a_run_begins_from_is_not_replaced_by_it(texts, encoders, tmp_path):
+    old = shutil.copytree(encoders / "masked", tmp_path / "old")
+    message = rf"--out {old} is the run to begin from; choose another folder"
+    with pytest.raises(UsageError, match=message):
+        classify(texts, old, encoder=old, force=True)
+    with pytest.raises(UsageError, match=message):
+        api.contrast(old, encoder=tmp_path / "." / "old", pairs=[texts / "pairs.tsv"], force=True)
+    assert sha(old) == sha(encoders / "masked")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cuda"}, "--device cuda: this machine or this build of torch has no cuda"),
+        ({"threads": 0}, "--threads must be at least 1, not 0"),
+        ({"settings": ("model.width=64",)}, "model.width = 64 does not fit the encoder .*masked, whose width is 16"),
+        (
+            {"settings": ("tokenizer.kind=bpe",)},
+            "tokenizer.kind cannot be set: the tokenizer of .*masked is taken as it is",
+        ),
+        ({"settings": ("tokenizer.vocabulary=99",)}, "tokenizer.vocabulary cannot be set.* or leave out --encoder"),
+    ],
+)
+def test_what_cannot_be_is_said_before_an_old_run_is_replaced(texts, encoders, tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    old = shutil.copytree(encoders / "causal", tmp_path / "old")
+    with pytest.raises((ConfigError, UsageError), match=message):
+        classify(texts, old, encoder=encoders / "masked", force=True, **options)
+    with pytest.raises((ConfigError, UsageError), match=message):
+        api.contrast(old, encoder=encoders / "masked", pairs=[texts / "pairs.tsv"], force=True, **options)
+    assert sha(old) == sha(encoders / "causal")
+
+
+def test_settings_that_nobody_reads_are_refused(texts, tmp_path):
+    sampling = (
+        "tokenizer.sampling = 0.1 is for translators; a text classifier reads text that is cut the same way each time"
+    )
+    with pytest.raises(ConfigError, match=sampling):
+        classify(texts, tmp_path / "run", *SCRATCH, "tokenizer.sampling=0.1")
+    with pytest.raises(
+        ConfigError, match=r"train.label_smoothing = 0.2 is nothing that a sentence encoder learns with"
+    ):
+        api.contrast(tmp_path / "run", pairs=[texts / "pairs.tsv"], settings=["train.label_smoothing=0.2"])
+
+
 # ---- embed ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("pooling", [None, "cls"])
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [(kind, pooling) for kind in KINDS for pooling in (None, "cls") if (kind, pooling) != ("words", "cls")],
+)
 def test_vectors_are_pooled_states_of_the_runs_encoder(encoders, kind, pooling):
     asked = ["the cat", "the saw and the axe and nail"]
     vectors = api.embed(encoders / kind, asked, pooling=pooling, threads=1)
@@ -203,6 +252,16 @@ def test_vectors_are_pooled_states_of_the_runs_encoder(encoders, kind, pooling):
         last = kind in ("causal", "translator")
         wanted = states.mean(0) if pooling is None else states[-1 if last else 0]
         assert np.allclose(vector, wanted.numpy(), atol=1e-5)
+
+
+def test_word_vectors_have_no_mark_that_could_stand_for_a_text(texts, encoders, tmp_path):
+    message = "--pooling cls takes the vector of a mark, and word vectors have none for marks"
+    with pytest.raises(UsageError, match=message):
+        api.embed(encoders / "words", ["the cat"], pooling="cls")
+    for more, pooling in ((("head.pooling=cls",), None), ((), "cls")):
+        with pytest.raises(UsageError, match=message):
+            classify(texts, tmp_path / "run", *more, encoder=encoders / "words", pooling=pooling)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_with_a_head_pools_as_it_was_trained(classifier):
@@ -289,6 +348,17 @@ def test_plain_text_is_enough_and_a_stopped_run_goes_on(texts, encoders, tmp_pat
         api.contrast(tmp_path / "both", text=[texts / "train.txt"], pairs=[texts / "pairs.tsv"])
 
 
+def test_plain_text_is_refused_where_nothing_makes_two_readings_differ(texts, encoders, tmp_path):
+    how = {"text": [texts / "train.txt"], "updates": 1, "threads": 1}
+    with pytest.raises(UsageError, match=r"word vectors have no dropout, .* give pairs \(--pairs F\)"):
+        api.contrast(tmp_path / "a", encoder=encoders / "words", **how)
+    with pytest.raises(UsageError, match=r"model.dropout = 0 makes a text that is read twice the same twice"):
+        api.contrast(tmp_path / "b", encoder=encoders / "masked", settings=["model.dropout=0"], **how)
+    assert not (tmp_path / "a").exists() and not (tmp_path / "b").exists()
+    both = ["model.dropout=0", "model.attention_dropout=0.1"]
+    assert api.contrast(tmp_path / "c", encoder=encoders / "masked", settings=both, **how).step == 1
+
+
 # ---- match and cluster ------------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +377,47 @@ def test_the_nearest_text_to_a_text_is_itself(texts, sentences, tmp_path):
     np.save(tmp_path / "flat.npy", np.zeros(3))
     with pytest.raises(UsageError, match="vectors are"):
         api.match(sentences, ["x"], corpus, vectors=tmp_path / "flat.npy", threads=1)
+
+
+def test_what_is_no_file_of_vectors_is_said_to_be_none(sentences, tmp_path):
+    (tmp_path / "empty.npy").write_bytes(b"")
+    np.savez(tmp_path / "several.npz", one=np.eye(2), two=np.eye(3))
+    np.save(tmp_path / "cut.npy", np.eye(2))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "cut.npy").read_bytes()[:8])
+    begins = r"it does not begin as one \(an archive of several, .npz, is none either\)"
+    for name, message in (("empty.npy", begins), ("several.npz", begins), ("cut.npy", ".*")):
+        with pytest.raises(UsageError, match=rf"{name} is not a .npy file of vectors: {message}"):
+            api.match(sentences, ["x"], ["the cat"], vectors=tmp_path / name, threads=1)
+
+
+def test_neighbours_that_an_index_did_not_find_are_left_out(sentences, monkeypatch):
+    def found(queries, k):
+        return np.array([[1, -1, -1]]), np.array([[0.5, -3.4e38, -3.4e38]], np.float32)
+
+    monkeypatch.setattr(matching, "search_in", lambda corpus, kind: found)
+    (answer,) = api.match(sentences, ["the cat"], ["the dog", "the fox"], index="faiss", nearest=3, threads=1)
+    assert answer.neighbours == (api.matching.Neighbour(2, 0.5, "the fox"),)
+
+
+@pytest.mark.parametrize(
+    ("library", "use", "message"),
+    [
+        ("hnswlib", lambda run: api.match(run, ["a"], ["b"], index="hnsw"), "--index hnsw needs hnswlib"),
+        ("faiss", lambda run: api.match(run, ["a"], ["b"], index="faiss"), "--index faiss needs faiss-cpu"),
+        ("sklearn", lambda run: api.cluster(run, ["a", "b", "c"]), "kente cluster needs scikit-learn"),
+    ],
+)
+def test_a_missing_library_is_said_before_anything_is_read(tmp_path, monkeypatch, library, use, message):
+    there = importlib.import_module
+
+    def without(name: str, package: str | None = None):
+        if name.partition(".")[0] == library:
+            raise ImportError(name)
+        return there(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(UsageError, match=message):
+        use(tmp_path / "nowhere")
 
 
 def test_word_vectors_need_no_corpus_and_know_which_words_keep_company(encoders):
@@ -351,6 +462,8 @@ def test_what_cannot_be_clustered_is_said_before_anything_is_loaded(tmp_path):
     for options, message in (
         ({"method": "magic"}, "no method called magic"),
         ({"method": "hdbscan", "clusters": 3}, "HDBSCAN finds out how many"),
+        ({"smallest": 3}, "--smallest 3 is for HDBSCAN: add --method hdbscan"),
+        ({"seed": 2**32}, "--seed 4294967296 is too large for scikit-learn, which takes numbers below 4294967296"),
         ({}, "2 texts are too few"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -11,6 +11,7 @@ import torch
 
 from kente.api.corpora import Data
 from kente.api.descent import require_old_text
+from kente.api.inputs import require_elsewhere
 from kente.api.lifecycle import TrainResult, launch
 from kente.api.loading import require_languages
 from kente.config import Config, TransferConfig
@@ -51,8 +52,7 @@ def adapt(
     parent = require(Run.open(run), "kente adapt", "translation")
     if how.pop("recipe", None):
         raise UsageError("adapting keeps the architecture and settings of the run; leave out --recipe")
-    if Path(out).resolve() == parent.path.resolve():
-        raise UsageError(f"--out {out} is the run to adapt, which stays as it is; choose another folder")
+    require_elsewhere(out, "to adapt, which stays as it is", parent.path)
     for setting in (assignment.partition("=")[0].strip() for assignment in settings):
         if setting.startswith(("model.", "tokenizer.")) and setting not in FREE:
             raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kente.api.embedding import head_upon
+from kente.api.embedding import head_check, head_upon
 from kente.api.inputs import pick_device, use_threads
 from kente.api.lifecycle import TrainResult, launch
 from kente.data.labelled import labelled, numbered, usable
@@ -53,7 +53,8 @@ def classify_train(
         "fields": list(fields) if fields else None,
         "encoder": str(Path(encoder).resolve()) if encoder else None,
     }
-    return launch(head_upon(encoder, "classification", "classes", pooling), out, request, **how)
+    base = head_upon(encoder, "classification", "classes", pooling)
+    return launch(base, out, request, check=head_check(out, encoder, how.get("settings", ())), **how)
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,7 @@ def classify_report(
     name = " + ".join(Path(path).name for path in files)
     pairs = [pair for path in files for pair in labelled(path, fields)]
     test = usable(pairs, name)
-    for reason, count in test.dropped.items():
-        reporter.warn(f"{name}: {count:,} rows left out: {reason}")
+    test.say_dropped(name, reporter)
     labels = np.array([number for _, number in numbered(test, classifier.classes, name)], np.int64)
     weights = classifier.embedder.probabilities(test.texts, classifier.threads, reporter)
     report = report_of(Path(run).name, name, classifier.classes, test.texts, labels, weights)

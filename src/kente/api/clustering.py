@@ -16,7 +16,7 @@ from kente.decode.embedder import unit
 from kente.durable import replace_file
 from kente.errors import UsageError
 from kente.measure.clusters import marking_words, normalised_information, purity
-from kente.measure.grouping import JUDGED, choose_clusters, flat, hdbscan, kmeans, numbered, spread
+from kente.measure.grouping import JUDGED, choose_clusters, flat, hdbscan, kmeans, numbered, require_sklearn, spread
 from kente.reporting import SILENT, Reporter
 from kente.show.clusters import Dot, Group, Grouping, cluster_page
 
@@ -25,6 +25,7 @@ SHOWN = 5
 """Texts of each cluster shown in the page: those nearest to its middle."""
 SMALLEST = 10
 """Texts that make a cluster, for HDBSCAN, unless set."""
+SEEDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def cluster(
     labels: Sequence[str] | None = None,
     clusters: int | None = None,
     method: str = "kmeans",
-    smallest: int = SMALLEST,
+    smallest: int | None = None,
     pooling: str | None = None,
     seed: int = 1,
     device: str = "auto",
@@ -73,19 +74,24 @@ def cluster(
 ) -> Clustered:
     """Group texts by the vectors an encoder gives them; page and table go into the folder `out`.
 
-    `clusters` says how many (k-means only); without it there are as many as labels, or as many as stand apart best. `labels` are only
-    looked at afterwards, to say how well the clusters agree with them.
+    `clusters` says how many (k-means only); without it there are as many as labels, or as many as stand apart best. `smallest` texts make
+    a cluster (HDBSCAN only). `labels` are only looked at afterwards, to say how well the clusters agree with them.
     """
     if method not in METHODS:
         raise UsageError(f"no method called {method}; there are {', '.join(METHODS)}")
     if clusters is not None and method == "hdbscan":
         raise UsageError("HDBSCAN finds out how many clusters there are; leave out --clusters, or use --method kmeans")
+    if smallest is not None and method == "kmeans":
+        raise UsageError(f"--smallest {smallest} is for HDBSCAN: add --method hdbscan, or leave it out")
+    if seed >= SEEDS:
+        raise UsageError(f"--seed {seed} is too large for scikit-learn, which takes numbers below {SEEDS}")
     if len(texts) < 3:
         raise UsageError(f"{len(texts)} texts are too few to be grouped")
+    require_sklearn()
     embedder = load_embedder(run, pooling, device=device, threads=threads, reporter=reporter)
     vectors = unit(embedder.vectors(texts, use_threads(threads), reporter))
     if method == "hdbscan":
-        found = hdbscan(vectors, smallest)
+        found = hdbscan(vectors, smallest or SMALLEST)
     else:
         if clusters is None:
             clusters = len(set(labels)) if labels else choose_clusters(vectors, seed)

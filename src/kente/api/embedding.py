@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kente.api.encoding import encoder_of
-from kente.api.inputs import pick_device, use_threads
+from kente.api.heads import require_same_model
+from kente.api.inputs import pick_device, require_elsewhere, require_free_tokenizer, use_threads
 from kente.api.lifecycle import TrainResult, launch
-from kente.config import Config, HeadConfig
+from kente.config import Config, HeadConfig, ModelConfig
 from kente.configfile import apply
 from kente.data.corpus import Corpus, read_lines
 from kente.data.labelled import scored_pairs
@@ -26,6 +27,8 @@ from kente.runs import Run, Score
 from kente.train.head_budget import automatic_head, upon
 
 POOLINGS = ("mean", "cls", "attention")
+MAGIC = b"\x93NUMPY"
+"""How .npy files begin."""
 
 
 def head_upon(encoder: Path | str | None, task: str, kind: str, pooling: str | None) -> Config:
@@ -38,6 +41,42 @@ def head_upon(encoder: Path | str | None, task: str, kind: str, pooling: str | N
         head["pooling"] = chosen
     settings = HeadConfig(**head)  # type: ignore[arg-type]
     return upon(run.config, task, settings) if run else automatic_head(task, settings)
+
+
+def head_check(
+    out: Path | str, encoder: Path | str | None, settings: Sequence[str], *, lines: bool = False
+) -> Callable[[Config, frozenset[str]], None]:
+    """What refuses a head that cannot be made upon an encoder, before its folder is; `lines` are plain text to be read twice."""
+    require_elsewhere(out, "to begin from", encoder)
+    require_free_tokenizer(settings, encoder, "--encoder")
+
+    def check(config: Config, given: frozenset[str]) -> None:
+        if encoder:
+            require_same_model(config.model, Run.open(encoder))
+        _require_mark(config.model, config.head.pooling)
+        if lines:
+            _require_dropout(config.model, given)
+
+    return check
+
+
+def _require_mark(model: ModelConfig, pooling: str) -> None:
+    if pooling == "cls" and model.kind == "skip-gram":
+        raise UsageError(
+            "--pooling cls takes the vector of a mark, and word vectors have none for marks: every text would be zeros; use --pooling mean"
+        )
+
+
+def _require_dropout(model: ModelConfig, given: frozenset[str]) -> None:
+    """Plain text teaches what dropout makes of it, and nothing where there is none."""
+    if model.kind == "skip-gram":
+        raise UsageError(
+            "word vectors have no dropout, so a text read twice is the same twice and --text teaches nothing; give pairs (--pairs F)"
+        )
+    if "model.dropout" in given and not any(getattr(model, name, 0) for name in ("dropout", "attention_dropout")):
+        raise UsageError(
+            "model.dropout = 0 makes a text that is read twice the same twice, so --text teaches nothing; leave it out, or give pairs (--pairs F)"
+        )
 
 
 def _usual_pooling(run: Run) -> str | None:
@@ -77,7 +116,9 @@ def contrast(
         "fields": list(fields) if fields else None,
         "encoder": str(Path(encoder).resolve()) if encoder else None,
     }
-    return launch(head_upon(encoder, "similarity", "vectors", pooling), out, request, **how)
+    base = head_upon(encoder, "similarity", "vectors", pooling)
+    check = head_check(out, encoder, how.get("settings", ()), lines=bool(text))
+    return launch(base, out, request, check=check, **how)
 
 
 def load_embedder(
@@ -90,6 +131,7 @@ def load_embedder(
 ) -> Embedder:
     """A run as a maker of text vectors: with the pooling it was trained with here or elsewhere, else the mean, or the one asked for."""
     opened = Run.open(run)
+    _require_mark(opened.config.model, pooling or _usual_pooling(opened) or "mean")
     use_threads(threads)
     where = pick_device(device)
     model = opened.model(opened.chosen(reporter), where)
@@ -151,10 +193,13 @@ def write_vectors(path: Path, texts: Sequence[str], vectors: Vectors) -> None:
 def read_vectors(path: Path | str) -> Vectors:
     """Vectors that `embed` wrote, or another program: a .npy file of (N, D) numbers."""
     try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ValueError("it does not begin as one (an archive of several, .npz, is none either)")
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise UsageError(f"{path} is not a .npy file of vectors: {error}") from None
     if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.floating):
         raise UsageError(f"{path} holds {vectors.dtype} numbers of shape {vectors.shape}; vectors are (N, D) floats")

@@ -132,6 +132,7 @@ def graph_look(
         f"{describe(reading.run.config.model)}. {len(graph):,} nodes, {len(graph.sources):,} edges. {'; '.join(scores)}"
     ]
     shown = [(nodes[node], asked[node]) for node in nodes]
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     replace_file(Path(out), graph_page(f"Who looks at whom: {reading.run.path.name}", shown, layers, lead).encode())
     return GraphLook(Path(out), tuple(nodes.values()), tuple(layers))
 

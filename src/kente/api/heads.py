@@ -57,7 +57,7 @@ class UponEncoder(Task):
     def prepare(self, request: dict[str, Any], chooser: Chooser) -> dict[str, Any]:
         tokenizers = None
         if encoder := self._encoder(request):
-            _same_model(chooser.config.model, encoder)
+            require_same_model(chooser.config.model, encoder)
             tokenizers = encoder.tokenizers(encoder.chosen(self.reporter))
         clear(self.run)
         facts = self._prepare_rows(request, tokenizers, chooser)
@@ -136,7 +136,7 @@ class UponEncoder(Task):
         )
 
 
-def _same_model(model: ModelConfig, encoder: Run) -> None:
+def require_same_model(model: ModelConfig, encoder: Run) -> None:
     """Refuse settings that the encoder's weights would not fit."""
     theirs = encoder.config.model
     fixed = {} if type(model) is type(theirs) else {"kind": (model.kind, theirs.kind)}

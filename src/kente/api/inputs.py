@@ -1,10 +1,15 @@
-"""What every verb that computes is given: which device, how many threads. torch is imported only where it is asked for something."""
+"""What verbs are given, and whether it can be: which device, how many threads, a folder for what is made.
+
+torch is imported only where it is asked for something.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kente.errors import UsageError
@@ -58,3 +63,19 @@ def use_threads(threads: int | None) -> int:
     keep_freed_memory()
     torch.set_num_threads(thread_count(threads))
     return torch.get_num_threads()
+
+
+def require_free_tokenizer(settings: Sequence[str], given: Path | str | None, option: str) -> None:
+    """Refuse settings of a tokenizer that is there already."""
+    for setting in (assignment.partition("=")[0].strip() for assignment in settings):
+        if given and setting.startswith("tokenizer."):
+            raise UsageError(
+                f"{setting} cannot be set: the tokenizer of {given} is taken as it is; leave the setting out, or leave out {option}"
+            )
+
+
+def require_elsewhere(out: Path | str, what: str, *used: Path | str | None) -> None:
+    """Refuse to put a new run where one stands that it is made from: --force would remove it first."""
+    folder = Path(out).resolve()
+    if any(Path(path).resolve() in (folder, folder / "tokenizer") for path in used if path):
+        raise UsageError(f"--out {out} is the run {what}; choose another folder")

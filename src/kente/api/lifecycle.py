@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from kente.runs import Checkpoint, Run, Score, environment, tensors_size
 from kente.train.averaging import named_weights
 from kente.train.budget import Chooser
 from kente.train.card import card
-from kente.train.kinds import KINDS, check_model, kind_of
+from kente.train.kinds import KINDS, check_model, check_use, kind_of
 from kente.train.optimiser import LANDING
 from kente.train.plan import Pace, Plan
 from kente.train.task import Task
@@ -90,10 +90,12 @@ def launch(
     threads: int | None = None,
     reporter: Reporter = SILENT,
     began: float | None = None,
+    check: Callable[[Config, frozenset[str]], None] | None = None,
 ) -> TrainResult:
     """Begin a run of the task that `base` names, and train it. `request` says what it is to be made from; its task reads it.
 
-    What neither recipe nor settings decide is chosen for the data, the machine and the minutes.
+    What neither recipe nor settings decide is chosen for the data, the machine and the minutes. `check` may refuse the settings, being told
+    which of them were given, before a folder is made or replaced.
     """
     began = time.monotonic() if began is None else began
     task = base.train.task
@@ -108,19 +110,26 @@ def launch(
         raise UsageError(
             f"train.task = {config.train.task} makes {wanted.name}, not {KINDS[task].name}: `{wanted.made_by}` does that"
         )
+    by_hand = {assignment.partition("=")[0].strip() for assignment in assignments}
+    by_recipe = recipe_settings(recipe) if recipe else frozenset[str]()
+    given_settings = by_recipe | by_hand
     check_model(config)
+    check_use(config, given_settings)
     _require_use_of_transfer(config, request)
+    if check is not None:
+        check(config, given_settings)
+    where, used = pick_device(device), use_threads(threads)  # what cannot be had is said before a run is replaced
     run = Run.create(out, config, force=force)
     request = {
         **request,
-        "by_hand": sorted({assignment.partition("=")[0].strip() for assignment in assignments}),
+        "by_hand": sorted(by_hand),
         "recipe": str(recipe) if recipe else None,
-        "by_recipe": sorted(recipe_settings(recipe)) if recipe else [],
+        "by_recipe": sorted(by_recipe),
     }
     run.write_json("request.json", request)
     run.write_json("environment.json", environment())
     with run.lock():
-        return _fit(run, pick_device(device), use_threads(threads), reporter, began)
+        return _fit(run, where, used, reporter, began)
 
 
 def _require_use_of_transfer(config: Config, request: dict[str, Any]) -> None:

@@ -75,6 +75,8 @@ def match(
     corpus = vocabulary_of(run) if corpus is None else corpus
     if not corpus:
         raise UsageError("the corpus is empty: there is nothing to look through")
+    which: Index = index  # type: ignore[assignment]
+    search_in(np.eye(1, dtype=np.float32), which)  # a library that is missing is said before a corpus is read
     embedder = load_embedder(run, pooling, device=device, threads=threads, reporter=reporter)
     count = use_threads(threads)
     asked = embedder.vectors(queries, count, reporter)
@@ -89,9 +91,14 @@ def match(
             f"{vectors} holds {known.shape[0]:,} vectors of {known.shape[1]:,} numbers, but the corpus has {len(corpus):,} lines "
             f"and this run's vectors have {asked.shape[1]:,}; make it again with `kente embed`"
         )
-    which: Index = index  # type: ignore[assignment]
     ids, cosines = search_in(known, which)(asked, nearest)
     return [
-        Match(query, tuple(Neighbour(int(i) + 1, float(c), corpus[i]) for i, c in zip(row, near, strict=True) if knows))
+        Match(query, _neighbours(corpus, row.tolist(), near.tolist()) if knows else ())
         for query, row, near, knows in zip(queries, ids, cosines, known_words, strict=True)
     ]
+
+
+def _neighbours(corpus: Sequence[str], row: Sequence[int], cosines: Sequence[float]) -> tuple[Neighbour, ...]:
+    """Those that were found: where an index finds fewer than were asked for, faiss fills up with -1."""
+    found = ((number, cosine) for number, cosine in zip(row, cosines, strict=True) if number >= 0)
+    return tuple(Neighbour(number + 1, cosine, corpus[number]) for number, cosine in found)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kente.api.inputs import pick_device, use_threads
+from kente.api.inputs import pick_device, require_elsewhere, require_free_tokenizer, use_threads
 from kente.api.language import scored, text_scores, unknown_note
 from kente.api.lifecycle import TrainResult, launch
 from kente.api.words import automatic_words
@@ -59,6 +59,8 @@ def pretrain(
         if not folder.is_dir():
             raise _no_such_tokenizer(str(tokenizer))
         given_tokenizers(folder)
+        require_elsewhere(out, "whose tokenizer is to be used", folder)
+        require_free_tokenizer(settings, tokenizer, "--tokenizer")
     request = {
         "text": [str(path.resolve()) for path in files],
         "validation": [str(path.resolve()) for path in held_out],

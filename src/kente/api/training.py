@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kente.api.corpora import Data
-from kente.api.inputs import use_threads
+from kente.api.inputs import require_elsewhere, use_threads
 from kente.api.lifecycle import TrainResult, launch, resume
 from kente.api.translation import translator_of
 from kente.config import Config, TransformerConfig
@@ -77,9 +77,7 @@ def _begun(
     settings: Sequence[str],
 ) -> Config:
     """Settings in which the parts of other runs fit; a recipe or settings that take them out of it are refused."""
-    runs = [path for path in (encoder_from, decoder_from) if path]
-    if any(Path(path).resolve() == Path(out).resolve() for path in runs):
-        raise UsageError(f"--out {out} is the run to begin from; choose another folder")
+    require_elsewhere(out, "to begin from", encoder_from, decoder_from)
     encoder, decoder = (Parent.open(path) if path else None for path in (encoder_from, decoder_from))
     usual = automatic()
     assert isinstance(usual.model, TransformerConfig)

@@ -154,9 +154,18 @@ def training_corpus(arguments: argparse.Namespace) -> Data:
     return data
 
 
+def require_beside(arguments: argparse.Namespace, options: str, beside: str, *, unless: bool = False) -> None:
+    """Refuse options (names with spaces between) that say nothing without the option `beside`, or, with `unless`, next to it."""
+    if bool(getattr(arguments, beside)) != unless:
+        return
+    for name in options.split():
+        if getattr(arguments, name) not in (None, False):
+            raise UsageError(f"--{name} says nothing {'beside' if unless else 'without'} --{beside}; leave it out")
+
+
 def require_drawing(arguments: argparse.Namespace) -> None:
     """Options of drawing say nothing to a search."""
-    for name in ("temperature", "top_k", "top_p", "min_p"):
+    for name in ("temperature", "top_k", "top_p", "min_p", "seed"):
         if not arguments.sample and getattr(arguments, name, None) is not None:
             raise UsageError(f"--{name.replace('_', '-')} is for drawing at random; add --sample")
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kente.cli.arguments import Parser, at_least, two_fields
+from kente.cli.arguments import Parser, at_least, require_beside, two_fields
 from kente.cli.printing import one_line, print_json, show
 from kente.cli.terminal import Terminal, ready_lines
 from kente.cli.training import settled, trained, training_arguments, training_options
@@ -170,6 +170,8 @@ def three_fields(text: str) -> tuple[str, str, str]:
 
 
 def embed(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    require_beside(arguments, "text out unit", "similarity", unless=True)
+    require_beside(arguments, "fields", "similarity")
     if arguments.similarity:
         return _similarity(arguments, terminal)
     if arguments.out is None:
@@ -236,6 +238,7 @@ def contrast(arguments: argparse.Namespace, terminal: Terminal) -> int:
     began = time.monotonic()
     if (code := settled(arguments, terminal)) is not None:
         return code
+    require_beside(arguments, "fields", "text", unless=True)
     how = training_arguments(arguments, terminal)
     from kente import api
 
@@ -312,9 +315,7 @@ def cluster_options(parser: Parser) -> None:
     parser.add_argument(
         "--method", choices=("kmeans", "hdbscan"), default="kmeans", help="kmeans (default), or hdbscan: dense places"
     )
-    parser.add_argument(
-        "--smallest", type=at_least(2), default=10, metavar="N", help="hdbscan: texts in a cluster (10)"
-    )
+    parser.add_argument("--smallest", type=at_least(2), metavar="N", help="hdbscan: texts in a cluster (10)")
     parser.add_argument("--seed", type=at_least(0), default=1, metavar="S", help="everything random follows from it")
     parser.add_argument(
         "--out", type=Path, default=Path("clusters"), metavar="FOLDER", help="where page and table go (clusters)"
@@ -325,6 +326,7 @@ def cluster_options(parser: Parser) -> None:
 def cluster(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if bool(arguments.text) == bool(arguments.labelled):
         raise UsageError("give texts (--text F), or texts with labels (--labelled F), one of the two")
+    require_beside(arguments, "fields", "text", unless=True)
     from kente import api
     from kente.data.labelled import labelled, read_texts, usable
 
@@ -333,7 +335,9 @@ def cluster(arguments: argparse.Namespace, terminal: Terminal) -> int:
         texts = read_texts(arguments.text)
     else:
         pairs = [pair for path in arguments.labelled for pair in labelled(path, arguments.fields)]
-        known = usable(pairs, str(arguments.labelled[0]))
+        name = " + ".join(map(str, arguments.labelled))
+        known = usable(pairs, name)
+        known.say_dropped(name, terminal)
         texts, labels = list(known.texts), list(known.labels)
     found = api.cluster(
         arguments.run,

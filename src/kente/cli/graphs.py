@@ -40,6 +40,8 @@ def _files(arguments: argparse.Namespace) -> GraphFiles | None:
         given, missing = ("nodes", "edges") if arguments.nodes else ("edges", "nodes")
         raise UsageError(f"--{given} {getattr(arguments, given)} needs --{missing} beside it: a graph is two files")
     if arguments.nodes is None:
+        if arguments.columns and not getattr(arguments, "resume", None):
+            raise UsageError(f"--columns {','.join(arguments.columns)} names columns of --nodes, which is missing")
         return None
     from kente.api import GraphFiles
 
@@ -93,6 +95,7 @@ def predict(arguments: argparse.Namespace, terminal: Terminal) -> int:
     answers = api.graph_predict(arguments.run, files, **where)
     terminal.finish()
     if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join(["id\tclass\tprobability", *answers.lines()]) + "\n"
         replace_file(arguments.out, text.encode())
     if arguments.json:

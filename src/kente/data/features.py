@@ -102,12 +102,12 @@ class Features:
 
     def describe(self) -> str:
         """How the columns were read, in one line."""
-        counts: dict[str, int] = {}
-        for name in self.names:
-            column = name.partition("=")[0]
-            counts[column] = counts.get(column, 0) + 1
+
+        def values(column: str) -> str:
+            return f" of {sum(name.startswith(f'{column}=') for name in self.names):,} values"
+
         words = [
-            f"{column}: {kind}" + (f" of {counts[column]:,} values" if kind in ("features", "category") else "")
+            f"{column}: {kind}" + (values(column) if kind in ("features", "category") else "")
             for column, kind in self.kinds.items()
             if kind in ("features", "category", "text")
         ]

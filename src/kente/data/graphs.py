@@ -27,6 +27,8 @@ from kente.reporting import SILENT, Reporter
 
 ROLES = {"id": ("id", "node", "node_id"), "label": ("label", "class"), "split": ("split",), "name": ("name",)}
 """Columns that are not features, and the names they go by."""
+KNOWN = (*(name for part in ("label", "split", "name") for name in ROLES[part]), "features")
+"""What tells a header from a row of a node, where the column of ids goes by another name."""
 USUAL = {3: "id,label,features", 4: "id,label,split,features"}
 NONE, TRAIN, VALIDATION, TEST = range(4)
 SPLITS = {
@@ -101,7 +103,7 @@ class Graph:
 
 def read_nodes(path: Path | str, columns: Sequence[str] | None = None, features: Container[str] = ()) -> NodeTable:
     """A table of nodes; `columns` are their names where the file has no header, `features` those that a model knows as such."""
-    table = read_table(path, columns, marker=ROLES["id"], usual=USUAL)
+    table = read_table(path, columns, marker=ROLES["id"], usual=USUAL, known=KNOWN)
     free = [name for name in table.columns if name not in features]
     role = {part: next((name for name in names if name in free), None) for part, names in ROLES.items()}
     if role["id"] is None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kente.data.corpus import Corpus, Pair, is_json, read_lines
 from kente.errors import CorpusError
+from kente.reporting import Reporter
 
 FEWEST_CLASSES = 2
 HEADINGS = frozenset({"label", "labels", "class", "category"})
-"""What the first row is called by where it names the columns."""
+"""What the first row of a file is called by where it names the columns."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,11 @@ class Labelled:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def say_dropped(self, name: str, reporter: Reporter) -> None:
+        """Warn of what was left out of the files called so."""
+        for reason, count in self.dropped.items():
+            reporter.warn(f"{name}: {count:,} rows left out: {reason}")
 
 
 def labelled(path: Path | str, fields: tuple[str, str] | None = None) -> Corpus:
@@ -41,8 +48,8 @@ def _stripped(pairs: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def usable(pairs: Iterable[Pair], path: str) -> Labelled:
-    """Texts with their labels; rows that lack one of the two are left out, and so is a first row that names the columns."""
-    texts, labels, first = list[str](), list[str](), 0
+    """Texts with their labels; rows that lack one of the two are left out, and so is a file's first row where it names the columns."""
+    rows, headings, later = list[Pair](), list[Pair](), set[str]()
     dropped = {"no text": 0, "no label": 0, "names of columns": 0}
     for pair in pairs:
         if not pair.source.strip():
@@ -50,15 +57,19 @@ def usable(pairs: Iterable[Pair], path: str) -> Labelled:
         elif not pair.target:
             dropped["no label"] += 1
         else:
-            texts.append(pair.source)
-            labels.append(pair.target)
-            first = first or pair.line
-    if first == 1 and labels[0].lower() in HEADINGS and labels.count(labels[0]) == 1:
-        del texts[0], labels[0]
-        dropped["names of columns"] += 1
-    if not texts:
+            rows.append(pair)
+            if pair.line == 1 and pair.target.lower() in HEADINGS:
+                headings.append(pair)
+            else:
+                later.add(pair.target)
+    for pair in headings:
+        if pair.target not in later:  # elsewhere it is a class like others
+            rows.remove(pair)
+            dropped["names of columns"] += 1
+    if not rows:
         raise CorpusError(f"{path} holds no text with a label; each row is a label and a text, separated by a tab")
-    return Labelled(tuple(texts), tuple(labels), {reason: count for reason, count in dropped.items() if count})
+    texts, labels = tuple(pair.source for pair in rows), tuple(pair.target for pair in rows)
+    return Labelled(texts, labels, {reason: count for reason, count in dropped.items() if count})
 
 
 def classes_of(labels: Iterable[str], where: str) -> list[str]:
@@ -66,8 +77,8 @@ def classes_of(labels: Iterable[str], where: str) -> list[str]:
     found = set(labels)
     if len(found) < FEWEST_CLASSES:
         raise CorpusError(f"{where} has a single class, {next(iter(found))!r}: there is nothing to tell apart")
-    if all(label.lstrip("-").isdecimal() for label in found):
-        return sorted(found, key=int)
+    if all(label.removeprefix("-").isdecimal() for label in found):
+        return sorted(found, key=lambda label: (int(label), label))
     return sorted(found)
 
 
@@ -95,17 +106,23 @@ def scored_pairs(path: Path | str, fields: tuple[str, str, str] | None = None) -
     rows = []
     for left, right in zip(first, second, strict=True):
         if left.target.strip() and right.target.strip():
-            try:
-                rows.append((float(left.source), left.target, right.target))
-            except ValueError:
-                raise CorpusError(
-                    f"{path}:{left.line}: {left.source!r} is not a score; score, text, text are wanted"
-                ) from None
+            rows.append((_score(left, path), left.target, right.target))
     if not rows:
         raise CorpusError(f"{path} holds no pair of texts with a score")
     if len({score for score, _, _ in rows}) == 1:
         raise CorpusError(f"{path} gives every pair the same score, {rows[0][0]:g}: there is no order to agree with")
     return rows
+
+
+def _score(row: Pair, path: Path) -> float:
+    """What stands in place of a source, as a number that others can be compared with."""
+    try:
+        score = float(row.source)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise CorpusError(f"{path}:{row.line}: {row.source!r} is not a score; score, text, text are wanted")
+    return score
 
 
 def groups_of(pairs: Sequence[tuple[str, ...]]) -> list[int]:

@@ -65,11 +65,18 @@ def _separator(path: Path) -> str | None:
     return "\t" if "\t" in first else "," if "," in first else None
 
 
-def read_table(path: Path | str, names: Sequence[str] | None, *, marker: Sequence[str], usual: dict[int, str]) -> Table:
+def read_table(
+    path: Path | str,
+    names: Sequence[str] | None,
+    *,
+    marker: Sequence[str],
+    usual: dict[int, str],
+    known: Sequence[str] = (),
+) -> Table:
     """A table with named columns.
 
     The names are those given, or the first row where it holds one of the `marker` names, or, in a file without such a row, the
-    `usual` ones for so many columns ("id,label" for 2).
+    `usual` ones for so many columns ("id,label" for 2). A first row that holds another name that is `known` may be either, and is refused.
     """
     path = Path(path)
     rows = read_rows(path)
@@ -79,6 +86,8 @@ def read_table(path: Path | str, names: Sequence[str] | None, *, marker: Sequenc
     header = [name.lower() for name in first[1]]
     headed = any(name in marker for name in header) or (names is not None and header == [n.lower() for n in names])
     if names is None:
+        if not headed:
+            _require_no_names(path, first, marker, usual, known)
         names = header if headed else _usual(path, first[1], marker, usual)
     elif len(names) != len(first[1]):
         raise CorpusError(f"{path}:{first[0]}: {len(first[1])} columns, but {len(names)} names: {', '.join(names)}")
@@ -92,6 +101,20 @@ def read_table(path: Path | str, names: Sequence[str] | None, *, marker: Sequenc
 def _again(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield first
     yield from rows
+
+
+def _require_no_names(
+    path: Path, first: Row, marker: Sequence[str], usual: dict[int, str], known: Sequence[str]
+) -> None:
+    """A header whose column of ids goes by a name nobody knows must not be taken for the first row."""
+    line, cells = first
+    seen = next((cell for cell in cells if cell.lower() in known), None)
+    if seen is not None:
+        raise CorpusError(
+            f"{path}:{line}: {seen!r} stands in a row that has no column called {marker[0]!r}; if the row names the columns, call the one "
+            f"of ids {' or '.join(marker)} (others that are known: {', '.join(known)}); if it is a row like the others, name the columns: "
+            f"--columns {max(usual.values(), key=len)}"
+        )
 
 
 def _usual(path: Path, cells: Sequence[str], marker: Sequence[str], usual: dict[int, str]) -> list[str]:

@@ -12,7 +12,7 @@ from kente.models.summary import describe
 from kente.reporting import SILENT, Reporter
 from kente.runs import Run, environment
 from kente.train.health import Health
-from kente.train.kinds import KINDS
+from kente.train.kinds import kind_of
 from kente.train.plan import Plan
 from kente.train.trainer import Progress
 
@@ -39,7 +39,7 @@ Kente cannot know: see what was published with the model, and under which licenc
 
 ## What it is not
 
-It was not trained or measured here. `kente evaluate` measures it on text of yours.
+It was not trained or measured here.{measured_by}
 """
 
 
@@ -70,14 +70,15 @@ def stated_pooling(run: Run) -> str | None:
 
 
 def _card(run: Run, taken: Taken) -> str:
-    kind = KINDS[run.config.train.task]
-    facts = environment()
+    kind, facts = kind_of(run), environment()
+    use = "\n".join(kind.uses(run.path.name))
     return CARD.format(
         name=run.path.name,
         kind=kind.name.capitalize(),
         version=facts["versions"]["kente"],
         layout=taken.layout,
-        use="\n".join(kind.uses(run.path.name)),
+        use=use,
+        measured_by=" `kente evaluate` measures it on text of yours." if "kente evaluate" in use else "",
         what=describe(run.config.model),
         parameters=sum(tensor.numel() for tensor in taken.weights.values()),
         tokenizer=run.config.tokenizer.kind,

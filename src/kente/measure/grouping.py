@@ -29,6 +29,11 @@ def _sklearn(module: str) -> Any:
         raise UsageError('kente cluster needs scikit-learn: pip install "kente[cluster]"') from None
 
 
+def require_sklearn() -> None:
+    """Say that scikit-learn is missing, where it is."""
+    _sklearn("cluster")
+
+
 def kmeans(vectors: Vectors, clusters: int, seed: int = 1, tries: int = 10) -> Numbers:
     """The best of several k-means, each from other middles."""
     if clusters > len(vectors):

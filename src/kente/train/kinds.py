@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kente.config import Config
@@ -46,13 +47,17 @@ KINDS = {
         "a masked encoder",
         ("masked",),
         "kente pretrain --text F --kind masked --out RUN",
-        ("kente evaluate RUN --text F", "kente classify train --encoder RUN --labelled F", "kente embed RUN --text F"),
+        (
+            "kente evaluate RUN --text F",
+            "kente classify train --encoder RUN --labelled F --out NEW",
+            "kente embed RUN --text F --out vectors.npy",
+        ),
     ),
     "words": Kind(
         "a table of word vectors",
         ("skip-gram",),
         "kente pretrain --text F --kind words --out RUN",
-        ('kente match RUN "some word"', "kente embed RUN --text F"),
+        ('kente match RUN "some word"', "kente embed RUN --text F --out vectors.npy"),
     ),
     "classification": Kind(
         "a text classifier",
@@ -64,7 +69,11 @@ KINDS = {
         "a sentence encoder",
         READERS,
         "kente contrast --encoder ENCODER --pairs F --out RUN",
-        ("kente embed RUN --text F", "kente match RUN --corpus F --queries F", "kente cluster RUN --text F"),
+        (
+            "kente embed RUN --text F --out vectors.npy",
+            "kente match RUN --corpus F --queries F",
+            "kente cluster RUN --text F",
+        ),
     ),
     "nodes": Kind(
         "a network over a graph",
@@ -77,7 +86,11 @@ KINDS = {
 
 
 def kind_of(run: Run) -> Kind:
-    return KINDS[run.config.train.task]
+    """The kind of a run; of an encoder that came without a head that fills gaps, without the commands that need one."""
+    kind = KINDS[run.config.train.task]
+    if getattr(run.config.model, "gaps", True):
+        return kind
+    return replace(kind, used_by=tuple(command for command in kind.used_by if not command.startswith("kente evaluate")))
 
 
 def check_model(config: Config) -> None:
@@ -86,6 +99,28 @@ def check_model(config: Config) -> None:
     if config.model.kind not in kind.models:
         raise ConfigError(
             f"model.kind = {config.model.kind} cannot become {kind.name}; set it to one of {', '.join(kind.models)}"
+        )
+
+
+SMOOTHED = ("translation", "causal", "classification", "nodes")
+"""Tasks whose loss can spread some probability over the other answers."""
+UNROUNDED = ("nodes", "words")
+"""Tasks whose networks have no products that are rounded."""
+
+
+def check_use(config: Config, given: Collection[str]) -> None:
+    """Refuse settings that nobody reads while this task is learnt; `given` are those that were not left alone."""
+    train, name = config.train, KINDS[config.train.task].name
+    if train.label_smoothing and train.task not in SMOOTHED:
+        raise ConfigError(
+            f"train.label_smoothing = {train.label_smoothing:g} is nothing that {name} learns with; leave it out"
+        )
+    if train.precision != "float32" and train.task in UNROUNDED:
+        raise ConfigError(f"train.precision = {train.precision}: {name} has no products that are rounded; leave it out")
+    sampling = config.tokenizer.sampling
+    if sampling and "tokenizer.sampling" in given and train.task != "translation":
+        raise ConfigError(
+            f"tokenizer.sampling = {sampling:g} is for translators; {name} reads text that is cut the same way each time; leave it out"
         )
 
 

@@ -75,8 +75,7 @@ def _all(files: Sequence[Path], fields: Fields) -> Corpus:
 
 def _said(corpus: Corpus, reporter: Reporter) -> Labelled:
     texts = usable(corpus, corpus.name)
-    for reason, count in texts.dropped.items():
-        reporter.warn(f"{corpus.name}: {count:,} rows left out: {reason}")
+    texts.say_dropped(corpus.name, reporter)
     return texts
 
 
