@@ -161,9 +161,8 @@ def resume(
         raise UsageError(f"{opened.path} was imported: there is no training of it to go on with")
     with opened.lock():
         before = _threads_before(opened, opened.latest(reporter))
-        used = use_threads(
-            before if threads is None else threads
-        )  # the order of sums depends on it, so does the last bit
+        # the order of sums depends on how many there are, and so does the last bit
+        used = use_threads(before if threads is None else threads)
         if before is not None and used != before:
             reporter.warn(
                 f"the run was trained with {before} threads, this goes on with {used}: last digits will differ"
