@@ -10,7 +10,7 @@ from torch import nn
 
 from kente.config import OptimiserConfig, TransformerConfig
 from kente.models.build import build
-from kente.train.optimiser import Muon, Optimiser, orthogonalise, rate_at, square_blocks
+from kente.train.optimiser import Muon, Optimiser, of_size_one, orthogonalise, rate_at, square_blocks
 
 
 def config(**settings):
@@ -191,3 +191,23 @@ def test_clipping_limits_the_step_by_the_whole_gradient():
     assert norm > 0.5
     optimiser.step(1e-9, norm)
     assert optimiser.gradient_norm().item() == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("power", [-130, -126, -100, -60, -33, -20, 20, 100])
+def test_the_size_of_a_gradient_changes_no_digit_of_its_direction(power):
+    """A layer with nothing left to learn once had gradients of 1e-10, and became infinite."""
+    torch.manual_seed(1)
+    matrices = torch.randn(3, 16, 24)
+    small = matrices * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
+    found, wanted = orthogonalise(small), orthogonalise(matrices)
+    if power > -126:
+        assert torch.equal(found, wanted)
+    else:  # numbers so small have fewer digits
+        torch.testing.assert_close(found, wanted, rtol=0.1, atol=0.1)
+    assert torch.equal(orthogonalise(torch.zeros(2, 4, 4)), torch.zeros(2, 4, 4))
+
+
+def test_powers_of_two_are_exact():
+    for power in range(-126, 126):
+        one = torch.full((1, 1, 1), 2.0**power)
+        assert of_size_one(one).item() == 0.5, power

@@ -51,6 +51,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
     X <- a X + (b A + c A A) X  with  A = X X',  begun at  X / |A|^(1/2):  no singular value is larger than that, and few are much smaller.
     """
+    matrices = of_size_one(matrices)
     gram = torch.bmm(matrices, matrices.mT)
     size = gram.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
     x, gram = matrices / size.sqrt(), gram / size
@@ -60,6 +61,16 @@ def orthogonalise(matrices: Tensor) -> Tensor:
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, polynomial, x, beta=a)
     return x
+
+
+def of_size_one(matrices: Tensor) -> Tensor:
+    """Each times the power of two that brings its largest value between a half and one, which changes no digit.
+
+    Gradients of a layer that has nothing left to learn may be so small that their fourth powers, which |A| is made of, would be nothing.
+    """
+    largest = torch.linalg.vector_norm(matrices, math.inf, dim=(-2, -1), keepdim=True)
+    _, exponent = torch.frexp(largest)
+    return matrices * torch.ldexp(torch.ones_like(largest), -exponent.clamp(-126, 126))
 
 
 def square_blocks(matrix: Tensor) -> list[Tensor]:
