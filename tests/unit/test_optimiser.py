@@ -195,7 +195,7 @@ def test_clipping_limits_the_step_by_the_whole_gradient():
 
 @pytest.mark.parametrize("power", [-130, -126, -100, -60, -33, -20, 20, 100])
 def test_the_size_of_a_gradient_changes_no_digit_of_its_direction(power):
-    """A layer with nothing left to learn once had gradients of 1e-10, and became infinite."""
+    """A training of the demo ended because the smallest gradients gave infinite updates."""
     torch.manual_seed(1)
     matrices = torch.randn(3, 16, 24)
     small = matrices * 2.0 ** (power // 2) * 2.0 ** (power - power // 2)
